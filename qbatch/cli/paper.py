@@ -193,7 +193,7 @@ def _run_log(
             f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
         )
     size = choose_procs(read, procs)
-    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
+    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
     facts = {
@@ -253,7 +253,7 @@ def _run_subsets(
     subsets, jobs, seed = draws
     study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
     kept = None if out is None else KeptQopsGroups(Path(out) / "runs")
-    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
+    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
     if kept is not None and kept.read_count and not is_quiet:
@@ -289,7 +289,7 @@ def _run_workloads(
         logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
     )
     kept = None if out is None else KeptScojoRuns(Path(out) / "runs")
-    _announce_compiler("run_passes", "run_plan", is_quiet=is_quiet)
+    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
         outcome = run_paper(study, tell, kept=kept, parts=parts)
     if kept is not None and kept.read_count and not is_quiet:

@@ -166,15 +166,15 @@ def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
 
 
 def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
-    from qbatch.planning.kernels.jit import is_warm, when_loaded
-    from qbatch.planning.policy import PlanLoop, QuantumLoop, SharesLoop, loop_of
+    from qbatch.planning.kernels.jit import when_loaded
+    from qbatch.planning.policy import compiled_of
 
-    names: dict[type, str] = {PlanLoop: "run_plan", QuantumLoop: "run_quanta", SharesLoop: "run_shares"}
-    loops = [loop_of(policy, machine) for policy in policies if driver != "engine"]
-    wanted = {names.get(type(loop), "run_passes") for loop in loops if loop is not None}
+    wanted = [compiled_of(policy, machine) for policy in policies if driver != "engine"]
 
     def tell() -> None:
-        if not all(is_warm(name) for name in wanted):
+        from qbatch.replay.compiled import is_warm
+
+        if not all(is_warm(compiled) for compiled in wanted if compiled is not None):
             talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
 
     if not is_quiet:

@@ -18,8 +18,8 @@ from qbatch.model.phase import Phase
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
-from qbatch.planning.kernels.layout import Classes
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import Needs
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
@@ -117,14 +117,14 @@ class Charging(Protocol):
         ...
 
 
-class PlanLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
+class PlanRules(msgspec.Struct, frozen=True):
+    """The rules of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
 
     compression: str
 
 
-class ListLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a list scheduler.
+class ListRules(msgspec.Struct, frozen=True):
+    """The rules of a list scheduler.
 
     ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, behind it
     ``sjf``), or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``: reservations.
@@ -140,81 +140,46 @@ class ListLoop(msgspec.Struct, frozen=True):
     weights: tuple[float, ...] = (0.0,) * 6
 
 
-class ClassLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a scheduler of classes on hosts (``lsf``).
+class Compiled(msgspec.Struct, frozen=True):
+    """A policy as the replay runs it compiled.
 
-    ``classify`` finds the classes of a workload's jobs; ``refusal``: the code and the text with which those are rejected that
-    no class takes.
+    ``decide(instant, jobs, state, done, memory)``: a kernel (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it gives and
+    reads.  ``new_memory(work, machine)``: its memory for a workload, a tuple of arrays and numbers with names.
+    ``takes(memory)``: by row whether it takes a job at all; None: every one.  ``refusal(work, row, memory)``: the code and the
+    text with which it refuses a job.  ``is_planned``: it promises starts, for jobs that are all in one pool.
     """
 
-    classify: Callable[[Workload], Classes]
-    refusal: tuple[str, str]
-
-
-class DeadlineLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of a scheduler that admits jobs by deadlines.
-
-    ``rules``: the numbers of :mod:`qbatch.planning.kernels.deadline_plan`.  ``factor``: of artificial deadlines, and
-    ``slack_factor``: of slack-based backfilling, in thousandths.  ``weight``: the priority of every job of a log.
-    """
-
-    rules: tuple[int, ...]
-    factor: int
-    slack_factor: int
-    weight: float
-
-
-class QuantumLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of quanta around a list scheduler on hosts.
-
-    ``quantum`` and ``protect`` (-1: nobody is suspended): microseconds.  ``memory``: the most that a guest gets, bytes.
-    """
-
-    inner: ListLoop
-    quantum: int
-    protect: int
-    memory: int
-
-
-class SharesLoop(msgspec.Struct, frozen=True):
-    """The compiled loop of equal shares of hosts.
-
-    ``interval``, ``long`` (executed time after which a job gets all that it asks for) and ``quantum``: microseconds.
-    ``memory``: the most that a guest gets, bytes.
-    """
-
-    interval: int
-    long: int
-    quantum: int
-    memory: int
-
-
-Loop = ListLoop | PlanLoop | ClassLoop | DeadlineLoop | QuantumLoop | SharesLoop
+    decide: Callable[..., int]
+    needs: Needs
+    new_memory: Callable[[Workload, Machine], Any]
+    takes: Callable[[Any], BoolArray] | None = None
+    refusal: Callable[[Workload, int, Any], tuple[str, str]] | None = None
+    is_planned: bool = False
 
 
 @runtime_checkable
-class Looping(Protocol):
-    """A policy that is nothing but kernels: the replay may run its whole loop compiled."""
+class Compilable(Protocol):
+    """A policy that the replay may run compiled."""
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine, or None."""
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return what decides the same on a machine as a kernel, or None."""
         ...
 
 
-def loop_of(policy: Policy, machine: Machine) -> Loop | None:
-    """Return the compiled loop that does what the policy does on this machine, or None: then the engine runs it."""
-    # A class derived from one of ours may decide otherwise: then its loop is not the one that it inherited.
-    is_ours = type(policy).__module__.startswith("qbatch.policies.")
-    if not (is_ours and isinstance(policy, Looping)):
+def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
+    """Return what decides as the policy does on this machine, as a kernel, or None: then the engine runs it."""
+    kind = type(policy)
+    # A class derived from one that is compiled may decide otherwise: it says itself whether it does not.
+    is_its_own = "compiled_on" in vars(kind) or kind.__module__.startswith("qbatch.policies.")
+    if not (is_its_own and isinstance(policy, Compilable)):
         return None
     # The spaces bring the compiler, which only who runs a policy has to load.
     from qbatch.planning.spaces import space_of
 
-    loop = policy.loop_on(machine)
-    if loop is None:
+    compiled = policy.compiled_on(machine)
+    if compiled is None or space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
         return None
-    is_planned = isinstance(loop, PlanLoop | DeadlineLoop)
-    return None if space_of(machine).replayed_as(machine, is_planned=is_planned) is None else loop
+    return compiled
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:

@@ -17,7 +17,8 @@ from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
 from qbatch.planning.kernels.orders import LOOP_ORDERS, SJF_BEHIND
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import ListLoop, Loop
+from qbatch.planning.list_scheduler import compiled_list
+from qbatch.planning.policy import Compiled, ListRules
 from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
@@ -39,12 +40,12 @@ class Backfill:
         self.which = which
         self.depth = depth
         self.order = LOOP_ORDERS[order]
-        self.loop = ListLoop(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
+        self.rules = ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine."""
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine."""
         # On hosts only the pass itself finds out which job is the first that cannot start.
-        return self.loop if self.order != SJF_BEHIND or machine.is_one_pool else None
+        return compiled_list(self.rules, machine) if self.order != SJF_BEHIND or machine.is_one_pool else None
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
@@ -54,9 +55,9 @@ class Backfill:
 
     def pass_in(self, view: View, order: Int64Array) -> list[Start]:
         """Make one pass over the waiting rows in an order."""
-        loop = self.loop
+        rules = self.rules
         return view.space.list_pass(
-            order, loop.depth, is_stopping=loop.is_stopping, is_by_shadow=loop.is_by_shadow
+            order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow
         )[0]
 
     def in_order(self, view: View) -> Int64Array:
@@ -79,7 +80,7 @@ class Backfill:
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""
-        job, space, loop = view.jobs[row], view.space, self.loop
+        job, space, rules = view.jobs[row], view.space, self.rules
         order = self.in_order(view)
         waiting = order.tolist()
         ahead = waiting[: waiting.index(row)]
@@ -88,9 +89,9 @@ class Backfill:
             return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs})
         if any(action.row == row for action in self.decide(view)):
             return Reason(COULD_START, self.name, "could start now", {})
-        if loop.is_stopping and ahead:
+        if rules.is_stopping and ahead:
             head = view.jobs[ahead[0]]
             text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
             return Reason("order", self.name, text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
-        wait = space.hold_up(job, order, ahead, self.depth, is_by_shadow=loop.is_by_shadow)
+        wait = space.hold_up(job, order, ahead, self.depth, is_by_shadow=rules.is_by_shadow)
         return Reason(wait.code, self.name, wait.text, wait.numbers, wait.blocked_by)

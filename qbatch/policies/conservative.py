@@ -16,10 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from qbatch.model.actions import Action, Promise, WakeAt
 from qbatch.model.machine import Machine
+from qbatch.model.record import Workload
 from qbatch.model.reasons import COULD_START, Reason
-from qbatch.planning.policy import Loop, PlanLoop
+from qbatch.planning.kernels import plan
+from qbatch.planning.kernels.live import uncompiled
+from qbatch.planning.kernels.profile import new_profile
+from qbatch.planning.kernels.tables import Needs
+from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.spaces import space_of
 from qbatch.planning.spaces.space import Plan
 from qbatch.planning.view import View
@@ -31,11 +38,13 @@ class Conservative:
     def __init__(self, name: str, compress: str) -> None:
         self.name = name
         self.compress = compress
-        self.loop = PlanLoop(compress)
+        self.rules = PlanRules(compress)
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine."""
-        return self.loop
+    def compiled_on(self, machine: Machine) -> Compiled:
+        """Return the kernel that decides the same on a pool."""
+        decide = plan.conservative(("none", "arrival", "start", "scratch").index(self.compress))
+        needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
+        return Compiled(decide, needs, _plan_tables, is_planned=True)
 
     def new_memory(self, machine: Machine) -> Plan:
         """Return an empty plan."""
@@ -76,6 +85,22 @@ class Conservative:
             )
         text = f"planned for {start / 1e6:.15g} s: starting now would delay a job that was promised a start"
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
+
+
+def _plan_tables(work: Workload, machine: Machine) -> plan.PlanTables:
+    """Return an empty plan for the jobs of a workload."""
+    rows = len(work)
+    return plan.PlanTables(
+        queue=np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
+        place=np.full(rows, plan.NOBODY, np.int64),
+        shapes=np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
+        table=np.full(uncompiled(plan.table_size)(rows), -1, np.int64),
+        starts=np.empty((2 * rows + 64, 2), np.int64),
+        released=np.empty((plan.RELEASES, 2), np.int64),
+        state=np.zeros(plan.STATE, np.int64),
+        # Each booking makes two breakpoints, and a sweep up to four more of each job.
+        profile=uncompiled(new_profile)(machine.procs, int(work.submit[0]) if rows else 0, 6 * rows + 64),
+    )
 
 
 def _ended_early(view: View, memory: Plan) -> bool:

@@ -30,7 +30,7 @@ from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Float64Array, Int64Array
-from qbatch.planning.policy import DeadlineLoop, Loop
+from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces.placed_plan import booked_end
 from qbatch.planning.view import View
 from qbatch.policies.charging import price_of
@@ -170,11 +170,9 @@ class DeadlineScheduler:
         insertion = _plan.is_planned_by_insertion
         self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[scheme]
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine."""
-        rules = self.rules
-        weight = (1000 * 1024 + 1024 * rules.administrative) / PARTS
-        return DeadlineLoop(rules.numbers, rules.factor, rules.slack_factor, weight)
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine."""
+        return None
 
     def new_memory(self, machine: Machine) -> DeadlinePlan:
         """Return an empty plan."""

@@ -49,7 +49,7 @@ from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.layout import SharesState
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.policy import SharesLoop
+from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
 
@@ -107,12 +107,9 @@ class EquiSpatial:
         self.quantum = quantum
         self._rules = interval, LONG if is_long_first else FOREVER, memory
 
-    def loop_on(self, machine: Machine) -> SharesLoop | None:
-        """Return the compiled loop that does the same on a machine; None where jobs may span hosts."""
-        if machine.spans_hosts or machine.chunked:
-            return None
-        interval, long, memory = self._rules
-        return SharesLoop(interval, long, self.quantum, memory)
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine."""
+        return None
 
     def new_memory(self, machine: Machine) -> Shares:
         """Return the record for a machine on which nothing has happened yet.

@@ -40,7 +40,7 @@ from qbatch.planning.kernels import quanta
 from qbatch.planning.kernels.host_pass import FREE, FREE_MEMORY
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import Explaining, ListLoop, Loop, Policy, QuantumLoop, Remembering, loop_of, name_of
+from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
@@ -101,14 +101,9 @@ class QuantumService:
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine of hosts: around a list scheduler."""
-        from qbatch.planning.spaces import HostSpace, space_of
-
-        inner = loop_of(self.inner, machine)
-        if not isinstance(inner, ListLoop) or space_of(machine) is not HostSpace:
-            return None
-        return QuantumLoop(inner, self.quantum, -1 if self.protect is None else self.protect, self.memory)
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine."""
+        return None
 
     def new_memory(self, machine: Machine) -> ServiceMemory:
         """Return the record for a machine on which nothing has happened yet.

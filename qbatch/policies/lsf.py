@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +26,10 @@ from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
-from qbatch.planning.kernels.layout import Classes
 from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import ClassLoop, Loop
+from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import View
 
@@ -82,17 +81,29 @@ class Lsf:
         self.name = name
         self._tables: dict[int, tuple[Machine, Tables]] = {}
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine."""
-        return ClassLoop(partial(self._classified, machine), _NO_CLASS) if _places(machine) else None
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine."""
+        if not _places(machine):
+            return None
+        return Compiled(
+            kernels.decide_lsf,
+            Needs(has_hosts=True, reads_ended=True),
+            lambda work, _: self._classified(machine, work),
+            takes=lambda classified: classified.jobs[kernels.MAY] != 0,
+            refusal=lambda work, row, classified: _NO_CLASS,
+        )
 
-    def _classified(self, machine: Machine, work: Workload) -> Classes:
-        memory, tables = self.new_memory(machine), self._tables_of(machine)
+    def _classified(self, machine: Machine, work: Workload) -> kernels.ClassTables:
+        """Return the jobs of a workload by the classes of a machine."""
+        memory, tables, places = self.new_memory(machine), self._tables_of(machine), _places(machine)
         jobs = np.zeros((4, len(work)), np.int64)
         jobs[: kernels.USER] = _classes_of(machine, tables, work.procs, work.memory, work.estimate)
         if machine.limits_users:
             jobs[kernels.USER] = [memory.users.setdefault(user, len(memory.users)) for user in work.user.tolist()]
-        return Classes(jobs, *tables[:4], _quota(tables, memory))
+        cpus, sizes, none = [host.cpus for host in places], [host.memory for host in places], [0] * len(places)
+        hosts = np.array([cpus, sizes, cpus, sizes, memory.specials, none], np.int64)
+        begun = np.empty((2, min(len(work), machine.procs) + 1), np.int64)
+        return kernels.ClassTables(jobs, hosts, *tables[:4], _quota(tables, memory), begun)
 
     def new_memory(self, machine: Machine) -> LsfMemory:
         """Return the record for a machine on which nothing has happened yet."""

@@ -21,7 +21,8 @@ from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import order as sorting
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Float64Array, Int64Array
-from qbatch.planning.policy import ListLoop, Loop
+from qbatch.planning.list_scheduler import compiled_list
+from qbatch.planning.policy import Compiled, ListRules
 from qbatch.planning.spaces.space import Reserved
 from qbatch.planning.view import View
 
@@ -66,11 +67,12 @@ class PriorityBackfill:
         self.depth = depth
         self.weights = weights
         self.is_sticky = is_sticky
-        self._weights = np.array(msgspec.structs.astuple(weights), np.float64)
+        self.rules = ListRules(order, depth, is_sticky=is_sticky, weights=msgspec.structs.astuple(weights))
+        self._weights = np.array(self.rules.weights, np.float64)
 
-    def loop_on(self, machine: Machine) -> Loop | None:
-        """Return the compiled loop that does the same on a machine."""
-        return ListLoop(self.order, self.depth, is_sticky=self.is_sticky, weights=msgspec.structs.astuple(self.weights))
+    def compiled_on(self, machine: Machine) -> Compiled:
+        """Return the kernel that decides the same on a machine."""
+        return compiled_list(self.rules, machine)
 
     def new_memory(self, machine: Machine) -> PriorityMemory:
         """Return the record for a machine on which nothing has happened yet."""

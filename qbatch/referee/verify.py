@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.record import Schedule
-from qbatch.planning.policy import ListLoop, PlanLoop, Policy, name_of
+from qbatch.planning.policy import ListRules, PlanRules, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
 from qbatch.policies.entry import PolicyEntry
 from qbatch.policies.slice_rules import SliceRules
@@ -182,10 +182,10 @@ def _what_breaks_promises(entry: PolicyEntry | None) -> str | None:
 
 def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, breaking: str | None) -> None:
     recorded = int((done.promise >= 0).sum())
-    loop = getattr(chosen, "loop", None)
+    rules = getattr(chosen, "rules", None)
     if not recorded:
         return
-    if isinstance(loop, PlanLoop) and loop.compression == "scratch":
+    if isinstance(rules, PlanRules) and rules.compression == "scratch":
         found.unchecked.append("promises: a plan made from scratch at each early end owes none")
         return
     if breaking is not None:
@@ -210,26 +210,25 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
 
 
 def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Findings) -> None:
-    loop = getattr(chosen, "loop", None)
     rules = getattr(chosen, "rules", None)
     if isinstance(rules, SliceRules):
         _judge_slices(done, name_of(chosen), rules, found)
-    elif isinstance(loop, ListLoop | PlanLoop) and not known.is_one_pool:
+    elif isinstance(rules, ListRules | PlanRules) and not known.is_one_pool:
         found.unchecked.append(
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )
-    elif isinstance(loop, ListLoop | PlanLoop) and done.is_in_pieces.any():
+    elif isinstance(rules, ListRules | PlanRules) and done.is_in_pieces.any():
         found.breaches += _running_in_pieces(done, name_of(chosen))
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which runs every job in one go")
-    elif isinstance(loop, ListLoop) and (loop.is_stopping or loop.is_by_shadow) and loop.order == "fcfs":
-        is_backfilling = loop.is_by_shadow
+    elif isinstance(rules, ListRules) and (rules.is_stopping or rules.is_by_shadow) and rules.order == "fcfs":
+        is_backfilling = rules.is_by_shadow
         found.breaches += check_queue(done, is_backfilling=is_backfilling)
         if is_backfilling:
             found.checked.append("EASY: the guarantee to the head, every backfilled start, needless waits")
         else:
             found.checked.append("FCFS: the order of the starts, needless waits")
-    elif isinstance(loop, PlanLoop) and loop.compression != "scratch":
-        _judge_plan(done, loop.compression, known, found)
+    elif isinstance(rules, PlanRules) and rules.compression != "scratch":
+        _judge_plan(done, rules.compression, known, found)
     else:
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}: there is no check for this policy yet")
 

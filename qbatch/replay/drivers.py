@@ -9,7 +9,8 @@ from qbatch.model.errors import AuditError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels.jit import load
-from qbatch.planning.policy import PlanLoop, Policy, QuantumLoop, SharesLoop, loop_of, name_of
+from qbatch.planning.kernels.tables import INTERRUPTIONS
+from qbatch.planning.policy import PlanRules, Policy, compiled_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
@@ -38,12 +39,13 @@ def run(
         AuditError: an invariant does not hold (audited runs).
     """
     workload = jobs if isinstance(jobs, Workload) else None
-    loop = loop_of(policy, machine) if workload is not None else None
-    if workload is not None and isinstance(loop, SharesLoop) and not _counts_work(workload):
-        loop = None
-    if driver == "compiled" and loop is None:
+    compiled = compiled_of(policy, machine) if workload is not None else None
+    is_interrupting = compiled is None or compiled.needs.gives == INTERRUPTIONS
+    if workload is not None and is_interrupting and not _counts_work(workload):
+        compiled = None
+    if driver == "compiled" and compiled is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
-    if driver == "engine" or loop is None or workload is None or observe is not None:
+    if driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
@@ -51,11 +53,10 @@ def run(
 
         if driver == "compiled":
             load()
-        schedule = run_compiled(workload, machine, loop, name_of(policy), progress)
+        schedule = run_compiled(workload, machine, compiled, name_of(policy), progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))
-        has_trials = loop is None or isinstance(loop, QuantumLoop | SharesLoop)
-        facts = {"is_one_pool": machine.is_one_pool, "has_trials": has_trials, "keeps_deadlines": keeps}
+        facts = {"is_one_pool": machine.is_one_pool, "has_trials": is_interrupting, "keeps_deadlines": keeps}
         found = breaches(schedule, hosts=machine.hosts, **facts)
         work = schedule.workload
         if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
@@ -73,6 +74,6 @@ def _counts_work(work: Workload) -> bool:
 
 
 def _breaks_promises(policy: Policy) -> bool:
-    loop = getattr(policy, "loop", None)
-    is_from_scratch = isinstance(loop, PlanLoop) and loop.compression == "scratch"
+    rules = getattr(policy, "rules", None)
+    is_from_scratch = isinstance(rules, PlanRules) and rules.compression == "scratch"
     return is_from_scratch or bool(getattr(policy, "breaks_promises", False))

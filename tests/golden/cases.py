@@ -18,7 +18,7 @@ from qbatch.model.events import Event, Submitted
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
-from qbatch.planning.policy import loop_of
+from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
 from qbatch.replay import Options, prepare, run
@@ -165,7 +165,7 @@ def _works(name: str, machine: Machine) -> bool:
 
 
 def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) -> Iterator[str]:
-    drivers = ["engine"] if loop_of(load_policy(name), machine) is None else ["compiled"] if is_whole else ["engine", "compiled"]
+    drivers = ["engine"] if compiled_of(load_policy(name), machine) is None else ["compiled"] if is_whole else ["engine", "compiled"]
     schedules = [run(work, machine, load_policy(name), driver=driver) for driver in drivers]
     texts = [list(_lines(schedule)) for schedule in schedules]
     assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loop differ"

@@ -224,8 +224,9 @@ def _numba() -> Any:
 class Kernel:
     """A kernel: ``py_func`` as it was written, ``compiled`` from its first call on."""
 
-    def __init__(self, function: FunctionType, **options: Any) -> None:
+    def __init__(self, function: FunctionType, constants: dict[str, Any] | None = None, **options: Any) -> None:
         self.py_func = function
+        self._constants = constants or {}
         self.__wrapped__ = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._options = options
@@ -236,13 +237,23 @@ class Kernel:
     def compiled(self) -> Any:
         """What Numba makes of it."""
         njit, function = _numba().njit, self.py_func
-        # Numba names code by the function and a count in its process.  Two kernels of one factory that were compiled first in
-        # theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
-        factory, _, name = function.__code__.co_qualname.rpartition(".<locals>.")
-        if factory and self._identity is not None:
-            function.__qualname__ = f"{factory}_{hashlib.sha256(repr(self._closure).encode()).hexdigest()[:8]}.<locals>.{name}"
+        function.__qualname__ = self.qualified_name
         compiled = njit(cache=cache_folder() is not None, nogil=True, **self._options)(function)
         return _alone(compiled, f"{function.__module__}.{function.__qualname__}")
+
+    @cached_property
+    def qualified_name(self) -> str:
+        """Its name, with a hash of the values that it was made with.
+
+        Numba names code by the function and a count in its process.  Two kernels of one factory that were compiled first in
+        theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
+        """
+        name = self.py_func.__code__.co_qualname
+        if self._identity is None or not (self._closure or self._constants):
+            return name
+        factory, dot, name = name.rpartition(".<locals>.")
+        made_with = hashlib.sha256(self._identity.encode()).hexdigest()[:8]
+        return f"{factory}_{made_with}{dot}{name}" if factory else f"{name}_{made_with}"
 
     @property
     def signatures(self) -> list[Any]:
@@ -257,9 +268,11 @@ class Kernel:
     @cached_property
     def _identity(self) -> str | None:
         """What it is, with the values that it was made with; None where one of these is no number."""
-        if not all(isinstance(value, int | float) for value in self._closure):
+        made_with = {**dict(enumerate(self._closure)), **self._constants}
+        known = {name: value._identity if isinstance(value, Kernel) else value for name, value in made_with.items()}
+        if not all(isinstance(value, int | float | str) for value in known.values()):
             return None
-        return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{self._closure}"
+        return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{known or ''}"
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it compiled: as its object code while the compiler is not loaded and it was kept, or else by Numba."""
@@ -305,8 +318,20 @@ def kernel(function: Function) -> Function:
 
 
 def allocating_kernel(function: Function) -> Function:
-    """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays."""
-    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function)))
+    """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays.
+
+    One that a :func:`kernel` calls returns no array.
+    """
+    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=True))
+
+
+def with_constants(made: Function, **constants: Any) -> Function:
+    """Return a kernel with other values for some names of its module: to the compiler they are constants, also kernels."""
+    source: FunctionType = getattr(made, "py_func", made)
+    names = {**source.__globals__, **constants}
+    function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
+    function.__doc__, function.__module__ = source.__doc__, source.__module__
+    return cast(Function, function if IS_PLAIN else Kernel(function, constants, _nrt=False))
 
 
 def is_kept(kernel: Callable[..., Any]) -> bool:

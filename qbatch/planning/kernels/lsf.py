@@ -6,7 +6,10 @@ waited longer than the reserve wait of its class: the host it asked for starts n
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.tables import Instant, JobTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array
 
 TIME, SIZE, MAY, USER = 0, 1, 2, 3
@@ -228,3 +231,38 @@ def lsf_pass(
                 sweep[place], queue, procs, memory, jobs, hosts, order, ranks, rules, quota, begun, count
             )
     return count
+
+
+class ClassTables(NamedTuple):
+    """A workload by the classes of a machine: the arrays of this module, and ``begun[2, P]`` to write into."""
+
+    jobs: Int64Array
+    hosts: Int64Array
+    sweep: Int64Array
+    order: Int64Array
+    ranks: Int64Array
+    rules: Int64Array
+    quota: Int64Array
+    begun: Int64Array
+
+
+@kernel
+def decide_lsf(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
+    """Make one pass of LSF*; a special may be asked for on a host where a job ended in this round."""
+    hosts = memory.hosts
+    for host in range(hosts.shape[1]):
+        hosts[FREE, host], hosts[FREE_MEMORY, host] = state.hosts[FREE, host], state.hosts[FREE_MEMORY, host]
+        hosts[HAS_ENDED, host] = 0
+    for place in range(instant.ended):
+        row = state.ended[place]
+        leave(done.host[row], row, memory.jobs, hosts.shape[1], memory.quota)
+        hosts[HAS_ENDED, done.host[row]] = 1
+    if instant.head == instant.tail or (instant.free == 0 and instant.ended == 0):
+        return 0
+    count = lsf_pass(
+        instant.now, state.waiting[instant.head : instant.tail], jobs.submit, jobs.procs, jobs.memory, memory.jobs, hosts,
+        memory.sweep, memory.order, memory.ranks, memory.rules, memory.quota, memory.begun,
+    )  # fmt: skip
+    for place in range(count):
+        state.started[place], state.places[place] = memory.begun[0, place], memory.begun[1, place]
+    return int(count)

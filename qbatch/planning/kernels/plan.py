@@ -30,6 +30,10 @@ The arrays of a plan, always under these names where a kernel takes them:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, cast
+
 import numpy as np
 
 from qbatch.planning.kernels import heap
@@ -40,18 +44,17 @@ from qbatch.planning.kernels.profile import (
     FREE,
     TIME,
     add,
+    forget_before,
     has_room,
     highest_between,
     segment_at,
     window_between,
 )
+from qbatch.planning.kernels.tables import NOBODY, Instant, JobTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array
 
 SHORTEST_BOOKING = 1_000_000
 """A reservation books at least one second (design.md, "The meaning of one instant")."""
-
-NOBODY = -1
-"""No row."""
 
 PROCS, BOOKED, ROW, START, SHAPE = 0, 1, 2, 3, 4
 """Columns of the queue: processors, how long the row books in microseconds, the row, its planned start, its shape."""
@@ -494,3 +497,67 @@ def leave_queue(queue: Int64Array, place: Int64Array, state: Int64Array, row: in
         state[QUEUED] = kept
         state[GONE] = 0
         state[FIRST] = 0
+
+
+COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
+"""What conservative backfilling does when a job ends before its estimate."""
+
+
+class PlanTables(NamedTuple):
+    """The arrays of a plan, and the profile of the processors that all reservations and running jobs leave.
+
+    The profile has space for all that a sweep over every job could add.
+    """
+
+    queue: Int64Array
+    place: Int64Array
+    shapes: Int64Array
+    table: Int64Array
+    starts: Int64Array
+    released: Int64Array
+    state: Int64Array
+    profile: Int64Array
+
+
+@cache
+def conservative(compression: int) -> Callable[..., int]:
+    """Return the ``decide`` of conservative backfilling with one way of compressing the plan."""
+
+    @kernel
+    def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: PlanTables) -> int:
+        queue, place, shapes, table, starts, released, counts, profile = memory
+        now, start, estimate, promise = instant.now, done.start, jobs.estimate, done.promise
+        forget_before(profile, now)
+        is_early = False
+        for entry in range(instant.ended):
+            row = state.ended[entry]
+            release(released, counts, profile, now, start[row] + booked(estimate[row]), jobs.procs[row])
+            is_early = is_early or jobs.run[row] < estimate[row]
+        if is_early and queued(counts) > 0:
+            if compression == COMPRESS_ARRIVAL:
+                compress(queue, place, shapes, starts, released, counts, profile, now)
+            elif compression == COMPRESS_START:
+                compress_by_start(queue, place, shapes, starts, released, counts, profile, now)
+            elif compression == COMPRESS_SCRATCH:
+                replan(queue, place, starts, counts, profile, now)
+                for where in range(counts[FIRST], counts[QUEUED]):
+                    row = queue[where, ROW]
+                    if row >= 0:
+                        promise[row] = min(promise[row], queue[where, START])
+        for row in range(instant.first_arrived, instant.arrived):
+            done.first_promise[row] = enqueue(
+                queue, place, shapes, table, starts, counts, profile, row, jobs.procs[row], estimate[row], now
+            )
+            promise[row] = done.first_promise[row]
+        count = 0
+        while True:
+            row = take_due(queue, place, starts, counts, now)
+            if row == NOBODY:
+                break
+            promise[row] = min(promise[row], now)
+            state.started[count] = row
+            count += 1
+        state.counts[0].timer = next_start(queue, place, starts, counts)
+        return count
+
+    return cast(Callable[..., int], decide)

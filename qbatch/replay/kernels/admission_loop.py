@@ -29,7 +29,8 @@ from qbatch.planning.kernels.deadline_plan import (
 from qbatch.planning.kernels.deadlines import BOOKED, COLUMNS, ESTIMATE, LATEST, PROCS, ROW, SLACK, START, SUBMIT
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.layout import ACTIVE, ARRIVED, LONGEST, NOW, AdmissionState, JobColumns, StartColumns
-from qbatch.planning.kernels.plan import NOBODY, booked
+from qbatch.planning.kernels.plan import booked
+from qbatch.planning.kernels.tables import NOBODY
 from qbatch.planning.kernels.profile import FOREVER, add, forget_before, grown, has_room
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 from qbatch.replay.kernels.loops import note_kinds

@@ -1,0 +1,192 @@
+"""The ``decide`` of list schedulers: order the queue, make one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, host_pass
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.order import BYPASS, ordered, priorities, shortest_behind, stable_order
+from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
+from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
+from qbatch.planning.kernels.tables import END, PROCS, Instant, JobTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.types import Float64Array, Int64Array
+
+STOPPING, BY_SHADOW, BY_PROFILE = 0, 1, 2
+"""How a pass over a pool looks ahead: not at all, it stops at the first job that does not fit (FCFS); by the shadow time of one
+job (EASY); by a profile with reservations."""
+
+
+class PoolList(NamedTuple):
+    """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a profile to work
+    with (:mod:`profile`)."""
+
+    order: int
+    depth: int
+    profile: Int64Array
+
+
+@cache
+def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
+    """Return the ``decide`` of a list scheduler of a pool; ``is_ordered``: the queue is put in order before the pass."""
+
+    @kernel
+    def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
+        if instant.free == 0 or instant.head == instant.tail:
+            return 0
+        if is_ordered:
+            return ordered_pass(how, memory, instant, jobs, state)
+        return pass_over(how, memory, instant, instant.scan_from, jobs, state.waiting, state.parts, state.started)
+
+    return cast(Callable[..., int], decide)
+
+
+@kernel
+def pass_over(
+    how: int, rules: PoolList, instant: Instant, scan_from: int, jobs: JobTable, waiting: Int64Array, parts: Int64Array,
+    started: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass over ``waiting[head:tail]``."""
+    now, free, head, tail = instant.now, instant.free, instant.head, instant.tail
+    procs, estimate, ends, amounts = jobs.procs, jobs.estimate, parts[END], parts[PROCS]
+    if how == STOPPING:
+        return fcfs_pass(waiting, head, tail, procs, free, started)
+    if how == BY_SHADOW:
+        return easy_pass(
+            now, waiting, head, tail, scan_from, procs, estimate, free, ends, amounts, instant.parts, started
+        )
+    return hybrid_pass(
+        now, waiting, head, tail, rules.depth, procs, estimate, rules.profile, free, ends, amounts, instant.parts, started
+    )
+
+
+@allocating_kernel
+def ordered_pass(how: int, rules: PoolList, instant: Instant, jobs: JobTable, state: StateTables) -> int:
+    """Put the queue in order and make one pass over it."""
+    head, tail, waiting = instant.head, instant.tail, state.waiting
+    if rules.order == SJF_BEHIND:
+        behind = head + fcfs_pass(waiting, head, tail, jobs.procs, instant.free, state.started) + 1
+        view = shortest_behind(waiting, head, tail, behind, jobs.submit, jobs.estimate)
+    else:
+        view = ordered(rules.order, instant.now, waiting, head, tail, jobs.submit, jobs.estimate)
+    whole = Instant(
+        instant.now, instant.free, 0, tail - head, 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
+    )
+    return pass_over(how, rules, whole, 0, jobs, view, state.parts, state.started)
+
+
+class HostList(NamedTuple):
+    """A list scheduler of hosts (a pool is one): the order of the queue and how many jobs get a reservation; ``weights[6]`` of
+    the priority; whether the pass ends at the first job that does not fit, and whether reservations stay.
+
+    ``bypasses[R]``: how often a job was passed by.  ``held[3, n]``: row, host and start of each reservation that stays, of which
+    ``holders[0]`` are in use.
+    """
+
+    order: int
+    depth: int
+    weights: Float64Array
+    is_stopping: bool
+    is_sticky: bool
+    bypasses: Float64Array
+    held: Int64Array
+    holders: Int64Array
+
+
+@kernel
+def decide_on_hosts(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
+    """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
+    # A reservation that stays is made even where nothing can start.
+    if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
+        return 0
+    return list_pass(instant, jobs, state.waiting, state.hosts, state.parts, memory, state.started, state.places)
+
+
+@allocating_kernel
+def list_pass(
+    instant: Instant, jobs: JobTable, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, memory: HostList,
+    started: Int64Array, places: Int64Array,
+) -> int:  # fmt: skip
+    """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``places``, and return
+    how many they are.
+
+    Args:
+        hosts: what the hosts have, free and in all.
+        parts: the running jobs in order of expected end, as :func:`host_pass` takes them; ``instant.parts`` are in use.
+    """
+    rows = in_order(instant, jobs, waiting, memory)
+    holders = memory.holders[0]
+    looked = holders_first(rows, memory.held, holders) if holders > 0 else rows
+    begun = np.empty((2, min(looked.shape[0], instant.free)), np.int64)
+    reserved = np.empty((3, min(memory.depth, looked.shape[0]) + holders), np.int64)
+    count, kept = host_pass(
+        instant.now, looked, memory.depth, memory.is_stopping, jobs.procs, jobs.memory, jobs.estimate, hosts.copy(), parts,
+        instant.parts, memory.held[:, :holders].copy(), begun, reserved,
+    )  # fmt: skip
+    for place in range(count):
+        started[place], places[place] = begun[ROW, place], begun[WHERE, place]
+    if memory.weights[BYPASS] != 0.0:
+        count_bypasses(rows, started, count, memory.bypasses)
+    if memory.is_sticky:
+        memory.holders[0] = kept
+        for place in range(kept):
+            for field in (ROW, WHERE, AT):
+                memory.held[field, place] = reserved[field, place]
+    return count
+
+
+@allocating_kernel
+def in_order(instant: Instant, jobs: JobTable, waiting: Int64Array, memory: HostList) -> Int64Array:
+    """Return the waiting rows as they are looked through."""
+    rows = waiting[instant.head : instant.tail].copy()
+    if memory.order == FCFS:
+        return rows
+    if memory.order != PRIORITY:
+        return ordered(memory.order, instant.now, waiting, instant.head, instant.tail, jobs.submit, jobs.estimate)
+    passed_by = np.zeros(rows.shape[0], np.float64)
+    if memory.weights[BYPASS] != 0.0:
+        for place in range(rows.shape[0]):
+            passed_by[place] = memory.bypasses[rows[place]]
+    keys = priorities(
+        instant.now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights
+    )
+    found = stable_order(-keys)
+    for place in range(found.shape[0]):
+        found[place] = rows[found[place]]
+    return found
+
+
+@allocating_kernel
+def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
+    """Return the rows with the holders of reservations before all others, the oldest first."""
+    found = np.empty(rows.shape[0], np.int64)
+    for place in range(holders):
+        found[place] = held[ROW, place]
+    count = holders
+    for row in rows:
+        is_holder = False
+        for place in range(holders):
+            is_holder = is_holder or held[ROW, place] == row
+        if not is_holder:
+            found[count] = row
+            count += 1
+    return found
+
+
+@kernel
+def count_bypasses(rows: Int64Array, started: Int64Array, count: int, bypasses: Float64Array) -> None:
+    """Add to each job that still waits how many of those behind it in the order have started."""
+    for place in range(count):
+        bypasses[started[place]] = -1.0
+    passed = 0
+    for place in range(rows.shape[0] - 1, -1, -1):
+        row = rows[place]
+        if bypasses[row] < 0.0:
+            passed += 1
+            bypasses[row] = 0.0
+        else:
+            bypasses[row] += passed

@@ -1,0 +1,186 @@
+"""The tables of the core: one declaration of each, with named columns.
+
+``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that can run at once, and one.
+``H``: hosts (a pool is one).  Instants and durations are 64-bit integers in microseconds, amounts are processors, memory is in
+bytes; -1 is "none" or "not yet".
+
+What a scan reads for thousands of waiting jobs is a column of its own; what is known of one running job is a record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from qbatch.planning.kernels.types import Int8Array, Int64Array, RecordArray
+
+NOBODY = -1
+"""No row."""
+
+NEVER = -2
+"""``start`` of a job that was refused when it arrived."""
+
+STARTS, INTERRUPTIONS = 0, 1
+"""What a policy does with a job: it starts it, once and for good; or it also suspends it, resizes it or tries it for a while."""
+
+NO_PARTS, ENDS, PARTS = 0, 1, 2
+"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; hosts and memory too."""
+
+
+class Needs(NamedTuple):
+    """What a ``decide`` gives and reads: constants of the loop around it.
+
+    ``has_queue``: the queue is kept for it in ``waiting``.  ``has_hosts``: it matters on which host a job is.  ``has_timers``: it
+    sets ``counts.timer``.  ``reads_ended``: it reads ``ended``.
+    """
+
+    gives: int = STARTS
+    reads: int = NO_PARTS
+    has_queue: bool = True
+    has_hosts: bool = False
+    has_timers: bool = False
+    reads_ended: bool = False
+
+
+END, HOST, PROCS, HELD = 0, 1, 2, 3
+"""Rows of ``parts[4, P]``: of the running jobs in order of expected end that end, host, processors and memory."""
+
+FREE, FREE_MEMORY, CPUS, MEMORY = 0, 1, 2, 3
+"""Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed)."""
+
+COUNTS = np.dtype(
+    [
+        ("arrived", np.int64),  # rows that have arrived
+        ("running", np.int64),  # jobs that run
+        ("free", np.int64),  # free processors of all hosts
+        ("head", np.int64),  # of the queue: its first place in ``waiting``
+        ("tail", np.int64),  # and the place behind its last
+        ("first", np.int64),  # before this row nobody waits
+        ("begun", np.int64),  # rows that have started
+        ("refused", np.int64),  # rows that were refused
+        ("now", np.int64),  # the last instant
+        ("longest", np.int64),  # the longest queue so far
+        ("timer", np.int64),  # when a round is made although nothing happens
+        ("ends", np.int64),  # entries in the heap of ends
+        ("suspended", np.int64),  # jobs that are suspended
+        ("intervals", np.int64),  # execution intervals noted
+        ("actions", np.int64),  # actions of this round
+        ("ended", np.int64),  # jobs that ended in this round
+        ("returned", np.int64),  # trials that were over in this round
+        ("fault", np.int64),  # why an action was refused (:mod:`verbs`), 0: none was
+        ("fault_row", np.int64),
+    ]
+)
+"""The one record of numbers: what the loop keeps between two calls."""
+
+RUN = np.dtype(
+    [
+        ("since", np.int64),  # when it last began to run; -1: it does not run
+        ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
+        ("due", np.int64),  # when it ends; -1: it does not run
+        ("until", np.int64),  # when its trial is over; -1: it runs no trial
+        ("procs", np.int64),  # processors that it has
+        ("held", np.int64),  # memory that it has
+        ("is_cut", np.int64),  # whether an execution interval of it was noted
+    ]
+)
+"""How far a job has got that may be interrupted."""
+
+INTERVAL = np.dtype(
+    [
+        ("row", np.int64),
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("procs", np.int64),
+        ("host", np.int64),
+        ("is_kept", np.int64),  # whether its work counts
+    ]
+)
+"""An execution interval, as a schedule holds it."""
+
+START, TRY, SUSPEND, RESUME, RESIZE = 1, 2, 3, 4, 5
+"""Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again."""
+
+ACTION = np.dtype(
+    [
+        ("kind", np.int64),
+        ("row", np.int64),
+        ("host", np.int64),  # of a start
+        ("procs", np.int64),  # of a start and a resize
+        ("held", np.int64),  # memory, of a start
+        ("until", np.int64),  # of a trial
+    ]
+)
+"""What a policy that interrupts jobs wants done."""
+
+
+class JobTable(NamedTuple):
+    """What the jobs ask for and are, ``[R]`` each.
+
+    ``submit`` ascends.  ``memory``, ``used_memory`` (what it really uses, -1: as much) and ``may_run`` (whether admission
+    takes it) are empty where nobody reads them.
+    """
+
+    submit: Int64Array
+    procs: Int64Array
+    estimate: Int64Array
+    run: Int64Array
+    memory: Int64Array
+    used_memory: Int64Array
+    may_run: Int8Array
+
+
+class ScheduleTable(NamedTuple):
+    """What became of the jobs, ``[R]`` each: its first start, how it started, its end, its host, the start that it was
+    promised last, and first.  Columns that nobody writes are empty."""
+
+    start: Int64Array
+    kind: Int8Array
+    end: Int64Array
+    host: Int64Array
+    promise: Int64Array
+    first_promise: Int64Array
+
+
+class StateTables(NamedTuple):
+    """Who runs and who waits.
+
+    ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
+    ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[4, P]``.
+    ``hosts[., H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
+    ``ended[P]``, ``returned[P]``: the rows that ended in this round, and whose trials were over.
+    Only where jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
+    ``INTERVAL``; ``actions[.]`` of ``ACTION``.
+    """
+
+    counts: RecordArray
+    endings: Int64Array
+    waiting: Int64Array
+    parts: Int64Array
+    hosts: Int64Array
+    started: Int64Array
+    places: Int64Array
+    ended: Int64Array
+    returned: Int64Array
+    runs: RecordArray
+    running: Int64Array
+    intervals: RecordArray
+    actions: RecordArray
+
+
+class Instant(NamedTuple):
+    """One round, as a policy is told of it: the instant, processors free, the ends of the queue in ``waiting``; the first place
+    of it that has changed since the last pass (``scan_from``); parts in use of ``parts``; the rows that arrived in this round
+    (from ``first_arrived`` to before ``arrived``), how many ended and how many trials were over."""
+
+    now: int
+    free: int
+    head: int
+    tail: int
+    scan_from: int
+    parts: int
+    first_arrived: int
+    arrived: int
+    ended: int
+    returned: int

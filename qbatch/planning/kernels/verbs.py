@@ -1,0 +1,429 @@
+"""The verbs of the core: what may change the tables (:mod:`tables`), one kernel each.
+
+The first part serves every policy.  The second serves policies that interrupt jobs: there ``runs`` says how far each job has
+got, the heap of ends may hold entries that no longer hold, and a run that stops before its job's end, or that does not have all
+processors that the job asked for, leaves an execution interval.
+"""
+
+from __future__ import annotations
+
+from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import (
+    FREE,
+    FREE_MEMORY,
+    MEMORY,
+    NEVER,
+    NOBODY,
+    RESIZE,
+    RESUME,
+    START,
+    SUSPEND,
+    TRY,
+    JobTable,
+    ScheduleTable,
+    StateTables,
+)
+from qbatch.planning.kernels.types import Int64Array, RecordArray
+
+IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
+"""How a job started (design.md, "The meaning of one instant")."""
+
+NOT_WAITING, NO_ROOM, NOT_RUNNING, NOT_SUSPENDED = 1, 2, 3, 4
+"""Why an action is refused."""
+
+
+@kernel
+def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
+    """Return how a job started in a pass that left ``first_left`` as the first row that waits."""
+    if first_left != NOBODY and first_left < row:
+        return BACKFILLED
+    return IMMEDIATE if submit == now else IN_ORDER
+
+
+@kernel
+def close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> int:
+    """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
+
+    ``last`` is the last row that started.  Those before it move up to it, so that what stands behind is not touched.
+    """
+    read = head
+    while waiting[read] != last:
+        read += 1
+    kept = read + 1
+    while read >= head:
+        row = waiting[read]
+        if start[row] < 0:
+            kept -= 1
+            waiting[kept] = row
+        read -= 1
+    return kept
+
+
+@kernel
+def refuse(row: int, state: StateTables, done: ScheduleTable) -> None:
+    """A job that has just arrived is turned away for good."""
+    done.start[row] = NEVER
+    state.counts[0].refused += 1
+
+
+@kernel
+def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
+    """Give processors and memory back to a host, or take them (both negative)."""
+    hosts[FREE, host] += procs
+    if hosts[MEMORY, host] > 0:
+        hosts[FREE_MEMORY, host] += memory
+
+
+@kernel
+def enter_part(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> None:
+    """Insert one running job into ``count`` that are sorted by expected end; the caller counts."""
+    place = count
+    while place > 0 and parts[0, place - 1] > end:
+        for field in range(4):
+            parts[field, place] = parts[field, place - 1]
+        place -= 1
+    parts[0, place], parts[1, place], parts[2, place], parts[3, place] = end, host, procs, held
+
+
+@kernel
+def leave_part(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> None:
+    """Remove one running job; the caller counts.  Two that are equal in everything are the same to every pass."""
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if parts[0, middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    while parts[1, low] != host or parts[2, low] != procs or parts[3, low] != held:
+        low += 1
+    for place in range(low, count - 1):
+        for field in range(4):
+            parts[field, place] = parts[field, place + 1]
+
+
+@kernel
+def give_back(
+    row: int, running: int, has_parts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+) -> None:  # fmt: skip
+    """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
+    host = done.host[row]
+    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
+    book(state.hosts, host, jobs.procs[row], held)
+    if has_parts:
+        leave_part(state.parts, running, done.start[row] + jobs.estimate[row], host, jobs.procs[row], held)
+
+
+@kernel
+def take(
+    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+) -> None:  # fmt: skip
+    """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
+    done.host[row] = host
+    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
+    book(state.hosts, host, -jobs.procs[row], -held)
+    if has_parts:
+        enter_part(state.parts, running, now + jobs.estimate[row], host, jobs.procs[row], held)
+
+
+@kernel
+def count_allowed(
+    count: int, arrived: int, has_hosts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+) -> int:  # fmt: skip
+    """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
+    counts, free = state.counts[0], state.counts[0].free
+    for place in range(count):
+        row = state.started[place]
+        counts.fault_row = row
+        if row < 0 or row >= arrived or done.start[row] != NOBODY:
+            counts.fault = NOT_WAITING
+            return place
+        for other in range(place):
+            if state.started[other] == row:
+                counts.fault = NOT_WAITING
+                return place
+        free -= jobs.procs[row]
+        if free < 0:
+            counts.fault = NO_ROOM
+            return place
+    return count
+
+
+@kernel
+def is_due(row: int, instant: int, state: StateTables) -> bool:
+    """Tell whether a job, or its trial, is over at an instant."""
+    run = state.runs[row]
+    return bool(run.since >= 0 and (run.due == instant or run.until == instant))
+
+
+@kernel
+def note_end(instant: int, row: int, state: StateTables) -> None:
+    """Enter an instant at which a job, or its trial, is over; where there is no space, forget the entries that do not hold."""
+    counts, endings = state.counts[0], state.endings
+    if counts.ends == endings.shape[0]:
+        kept = 0
+        for entry in range(counts.ends):
+            if is_due(endings[entry, heap.ROW], endings[entry, heap.INSTANT], state):
+                heap.push(endings, kept, endings[entry, heap.INSTANT], endings[entry, heap.ROW])
+                kept += 1
+        counts.ends = kept
+    heap.push(endings, counts.ends, instant, row)
+    counts.ends += 1
+
+
+@kernel
+def next_end(state: StateTables) -> int:
+    """Return the next instant at which a job, or a trial, is over, ``FOREVER`` for none."""
+    counts, endings = state.counts[0], state.endings
+    while counts.ends > 0 and not is_due(endings[0, heap.ROW], endings[0, heap.INSTANT], state):
+        heap.pop(endings, counts.ends)
+        counts.ends -= 1
+    return int(endings[0, heap.INSTANT]) if counts.ends > 0 else FOREVER
+
+
+@kernel
+def note_interval(row: int, now: int, is_kept: int, state: StateTables, done: ScheduleTable) -> None:
+    """Note the execution interval of a run that stops now."""
+    counts, run = state.counts[0], state.runs[row]
+    interval = state.intervals[counts.intervals]
+    interval.row, interval.begin, interval.end, interval.procs = row, run.since, now, run.procs
+    interval.host, interval.is_kept = done.host[row], is_kept
+    counts.intervals += 1
+    run.is_cut = 1
+
+
+@kernel
+def go_on(row: int, procs: int, now: int, jobs: JobTable, state: StateTables) -> None:
+    """Let a job run on from now with so many processors."""
+    run = state.runs[row]
+    run.since, run.procs = now, procs
+    left = jobs.run[row] * jobs.procs[row] - run.done
+    run.due = now + (-(-left // procs) if left > 0 else 0)
+    note_end(run.due, row, state)
+
+
+@kernel
+def enter_running(row: int, state: StateTables) -> None:
+    """Enter a row among the running ones."""
+    running, counts = state.running, state.counts[0]
+    place = counts.running
+    while place > 0 and running[place - 1] > row:
+        running[place] = running[place - 1]
+        place -= 1
+    running[place] = row
+    counts.running += 1
+
+
+@kernel
+def leave_running(row: int, state: StateTables) -> None:
+    """Take a row out of the running ones."""
+    running, counts, place = state.running, state.counts[0], 0
+    while running[place] != row:
+        place += 1
+    counts.running -= 1
+    for behind in range(place, counts.running):
+        running[behind] = running[behind + 1]
+
+
+@kernel
+def stop(row: int, state: StateTables, done: ScheduleTable) -> None:
+    """A job runs no more, and gives back its processors."""
+    run = state.runs[row]
+    run.since, run.due = -1, -1
+    leave_running(row, state)
+    book(state.hosts, done.host[row], run.procs, 0)
+    state.counts[0].free += run.procs
+
+
+@kernel
+def start(
+    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable
+) -> None:  # fmt: skip
+    """Let a job run from its beginning, on trial until an instant if ``until`` is one.
+
+    A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
+    """
+    run = state.runs[row]
+    done.host[row] = host
+    run.done, run.held, run.until = 0, held, until
+    book(state.hosts, host, -procs, -held)
+    state.counts[0].free -= procs
+    enter_running(row, state)
+    if procs != jobs.procs[row]:
+        run.is_cut = 1
+    used = jobs.memory[row] if jobs.used_memory[row] < 0 else jobs.used_memory[row]
+    if until >= 0 and state.hosts[MEMORY, host] > 0 and used > held:
+        run.since, run.procs, run.due, run.until = now, procs, FOREVER, now
+    else:
+        go_on(row, procs, now, jobs, state)
+    if until >= 0:
+        note_end(run.until, row, state)
+
+
+@kernel
+def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
+    """End the jobs that end now, then put the trials that are over back into the queue, both in order of sequence; return the
+    new head of the queue.
+
+    There is always room before the head: it has moved on by one for each trial.
+    """
+    counts, endings = state.counts[0], state.endings
+    counts.ended, counts.returned = 0, 0
+    while counts.ends > 0 and endings[0, heap.INSTANT] == now:
+        row = endings[0, heap.ROW]
+        heap.pop(endings, counts.ends)
+        counts.ends -= 1
+        run = state.runs[row]
+        if run.since < 0:
+            continue
+        if run.due == now:
+            if run.is_cut:
+                note_interval(row, now, 1, state, done)
+            stop(row, state, done)
+            book(state.hosts, done.host[row], 0, run.held)
+            run.until = -1
+            done.end[row] = now
+            state.ended[counts.ended] = row
+            counts.ended += 1
+        elif run.until == now and (counts.returned == 0 or state.returned[counts.returned - 1] != row):
+            state.returned[counts.returned] = row
+            counts.returned += 1
+    head, tail = counts.head, counts.tail
+    for place in range(counts.returned):
+        row = state.returned[place]
+        run = state.runs[row]
+        note_interval(row, now, 0, state, done)
+        stop(row, state, done)
+        book(state.hosts, done.host[row], 0, run.held)
+        run.done, run.until = -1, -1
+        head -= 1
+        wait_again(row, state.waiting, head, tail)
+    return int(head)
+
+
+@kernel
+def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
+    """Put a row to its place in the queue ``waiting[head + 1:tail]``, which begins at ``head`` then."""
+    place = head
+    while place + 1 < tail and waiting[place + 1] < row:
+        waiting[place] = waiting[place + 1]
+        place += 1
+    waiting[place] = row
+
+
+@kernel
+def suspend(row: int, held: int, now: int, state: StateTables, done: ScheduleTable) -> None:
+    """A running job stands still; of its memory it keeps so much."""
+    run = state.runs[row]
+    run.done += (now - run.since) * run.procs
+    note_interval(row, now, 1, state, done)
+    stop(row, state, done)
+    book(state.hosts, done.host[row], 0, run.held - held)
+    run.held = held
+    state.counts[0].suspended += 1
+
+
+@kernel
+def resume(row: int, procs: int, held: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable) -> None:
+    """A suspended job goes on where it was, with so many processors and so much memory."""
+    run = state.runs[row]
+    book(state.hosts, done.host[row], -procs, run.held - held)
+    state.counts[0].free -= procs
+    state.counts[0].suspended -= 1
+    run.held = held
+    enter_running(row, state)
+    go_on(row, procs, now, jobs, state)
+
+
+@kernel
+def resize(row: int, procs: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable) -> None:
+    """A running job goes on with another number of processors."""
+    run = state.runs[row]
+    run.done += (now - run.since) * run.procs
+    note_interval(row, now, 1, state, done)
+    book(state.hosts, done.host[row], run.procs - procs, 0)
+    state.counts[0].free += run.procs - procs
+    go_on(row, procs, now, jobs, state)
+
+
+@kernel
+def reason_against(
+    kind: int, row: int, host: int, procs: int, held: int, arrived: int, state: StateTables, done: ScheduleTable
+) -> int:  # fmt: skip
+    """Return why an action may not be carried out, 0 for nothing."""
+    if row < 0 or row >= arrived:
+        return NOT_WAITING
+    run = state.runs[row]
+    if kind == START or kind == TRY:
+        if run.since >= 0 or run.done >= 0 or done.start[row] == NEVER or done.end[row] >= 0:
+            return NOT_WAITING
+        need, more = procs, held
+    elif kind == RESUME:
+        if run.since >= 0 or run.done < 0 or done.end[row] >= 0:
+            return NOT_SUSPENDED
+        host, need, more = done.host[row], procs, held - run.held
+    else:
+        if run.since < 0:
+            return NOT_RUNNING
+        host, need, more = done.host[row], procs - run.procs if kind == RESIZE else 0, 0
+    if procs < 1 and kind != SUSPEND:
+        return NO_ROOM
+    if host < 0 or host >= state.hosts.shape[1]:
+        return NO_ROOM
+    has_memory = state.hosts[MEMORY, host] == 0 or more <= state.hosts[FREE_MEMORY, host]
+    return 0 if need <= state.hosts[FREE, host] and has_memory else NO_ROOM
+
+
+@kernel
+def carry_out(
+    count: int, now: int, arrived: int, is_checked: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+) -> int:  # fmt: skip
+    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started`` and return how
+    many they are.  The first action that may not be is noted in ``counts``, and what follows it is not carried out."""
+    counts, first, last = state.counts[0], 0, NOBODY
+    for place in range(count):
+        action = state.actions[place]
+        row = action.row
+        if is_checked:
+            counts.fault = reason_against(
+                action.kind, row, action.host, action.procs, action.held, arrived, state, done
+            )
+            if counts.fault != 0:
+                counts.fault_row = row
+                break
+        if action.kind == SUSPEND:
+            suspend(row, action.held, now, state, done)
+        elif action.kind == RESUME:
+            resume(row, action.procs, action.held, now, jobs, state, done)
+        elif action.kind == RESIZE:
+            resize(row, action.procs, now, jobs, state, done)
+        else:
+            until = action.until if action.kind == TRY else -1
+            start(row, action.host, action.procs, action.held, until, now, jobs, state, done)
+            last = max(last, row)
+            if done.start[row] < 0:
+                done.start[row] = now
+                state.started[first] = row
+                first += 1
+    if last != NOBODY:
+        counts.head = close_gaps_of_runs(state.waiting, counts.head, state.runs, last)
+    return first
+
+
+@kernel
+def close_gaps_of_runs(waiting: Int64Array, head: int, runs: RecordArray, last: int) -> int:
+    """Do what :func:`close_gaps` does, where a job that has started may wait again."""
+    read = head
+    while waiting[read] != last:
+        read += 1
+    kept = read + 1
+    while read >= head:
+        row = waiting[read]
+        if runs[row].since < 0:
+            kept -= 1
+            waiting[kept] = row
+        read -= 1
+    return kept

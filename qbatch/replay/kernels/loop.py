@@ -1,0 +1,173 @@
+"""The event loop of every compiled policy, in virtual time.
+
+A round is design.md's "The meaning of one instant": advance to the next instant; completions and trials that are over, by
+sequence; timers; arrivals; one ``decide``; what it decided is carried out.  Another round of the same instant follows where that
+made an event.  Rows are jobs in order of sequence; ``submit`` ascends.
+
+``decide`` and the constants below are put in by :func:`loop_around`: to the compiler they are constants, so that a loop holds only
+what its policy needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.jit import kernel, with_constants
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.running import leave
+from qbatch.planning.kernels.tables import (
+    END,
+    ENDS,
+    INTERRUPTIONS,
+    NO_PARTS,
+    NOBODY,
+    PARTS,
+    PROCS,
+    STARTS,
+    Instant,
+    JobTable,
+    Needs,
+    ScheduleTable,
+    StateTables,
+)
+from qbatch.planning.kernels.verbs import (
+    carry_out,
+    close_gaps,
+    count_allowed,
+    end_all,
+    give_back,
+    kind_of,
+    next_end,
+    refuse,
+    take,
+)
+
+GIVES = STARTS
+"""What ``decide`` gives: ``STARTS``, or ``INTERRUPTIONS`` too (then it writes ``state.actions``)."""
+
+READS = NO_PARTS
+"""What it reads of the running jobs: ``NO_PARTS``, ``ENDS``, ``PARTS``."""
+
+HAS_QUEUE, HAS_HOSTS, HAS_TIMERS = True, False, False
+"""Whether the queue is kept here (else by the policy), whether it matters on which host a job is, and whether ``decide`` sets
+``counts.timer``."""
+
+READS_ENDED = False
+"""Whether it reads ``state.ended``."""
+
+IS_CHECKED = False
+"""Whether each action is checked before it is carried out."""
+
+
+def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: Any) -> int:
+    """Decide what is done in a round: write it into ``state`` and return how many starts, or actions, there are."""
+    raise NotImplementedError
+
+
+@kernel
+def run_rounds(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int) -> bool:
+    """Run up to ``budget`` rounds, or until there may be no space for more intervals; tell whether all is done.
+
+    An action that may not be carried out ends the run: ``counts.fault`` tells why.
+    """
+    submit, procs, estimate, run = jobs.submit, jobs.procs, jobs.estimate, jobs.run
+    start, kind = done.start, done.kind
+    endings, waiting, started = state.endings, state.waiting, state.started
+    ends, amounts = state.parts[END], state.parts[PROCS]
+    counts = state.counts[0]
+    rows = submit.shape[0]
+    arrived, active, free, head, tail = counts.arrived, counts.running, counts.free, counts.head, counts.tail
+    first, now, longest = counts.first, counts.now, counts.longest
+    most = state.intervals.shape[0] - 2 * state.actions.shape[0]
+    while budget > 0 and (arrived < rows or active > 0 or (HAS_TIMERS and counts.timer < FOREVER)):
+        budget -= 1
+        if GIVES == STARTS:
+            now = endings[0, heap.INSTANT] if active > 0 else FOREVER
+        else:
+            if counts.intervals > most:
+                break
+            now = next_end(state)
+        if HAS_TIMERS and counts.timer < now:
+            now = counts.timer
+        if arrived < rows and submit[arrived] < now:
+            now = submit[arrived]
+        ended, returned = 0, 0
+        if GIVES == STARTS:
+            while active > 0 and endings[0, heap.INSTANT] == now:
+                row = endings[0, heap.ROW]
+                heap.pop(endings, active)
+                if READS == ENDS:
+                    leave(ends, amounts, active, start[row] + estimate[row], procs[row])
+                if HAS_HOSTS:
+                    give_back(row, active, READS == PARTS, jobs, state, done)
+                if READS_ENDED:
+                    state.ended[ended] = row
+                active -= 1
+                free += procs[row]
+                ended += 1
+        else:
+            head = end_all(now, state, done)
+            free, ended, returned = counts.free, counts.ended, counts.returned
+        scan_from = head if ended > 0 else tail
+        first_arrived = arrived
+        while arrived < rows and submit[arrived] == now:
+            if HAS_HOSTS and not jobs.may_run[arrived]:
+                refuse(arrived, state, done)
+            elif HAS_QUEUE:
+                waiting[tail] = arrived
+                tail += 1
+            arrived += 1
+        if GIVES == INTERRUPTIONS:
+            active, counts.head, counts.tail = counts.running, head, tail
+        elif HAS_QUEUE:
+            longest = max(longest, tail - head)
+        instant = Instant(now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned)
+        count = decide(instant, jobs, state, done, memory)
+        if GIVES == INTERRUPTIONS:
+            count = carry_out(count, now, arrived, IS_CHECKED, jobs, state, done)
+            active, head = counts.running, counts.head
+            longest = max(longest, tail - head + count)
+        else:
+            if IS_CHECKED:
+                count = count_allowed(count, arrived, HAS_HOSTS, jobs, state, done)
+            last = NOBODY
+            for place in range(count):
+                row = started[place]
+                last = max(last, row)
+                start[row] = now
+                free -= procs[row]
+                if HAS_HOSTS:
+                    take(row, state.places[place], active, now, READS == PARTS, jobs, state, done)
+                heap.push(endings, active, now + run[row], row)
+                active += 1
+            if HAS_QUEUE and count > 0:
+                head = close_gaps(waiting, head, start, last)
+        if not HAS_QUEUE:
+            longest = max(longest, arrived - counts.begun - counts.refused)
+            counts.begun += count
+            while first < arrived and start[first] != NOBODY:
+                first += 1
+        if count > 0:
+            if HAS_QUEUE:
+                first_left = waiting[head] if head < tail else NOBODY
+            else:
+                first_left = first if first < arrived else NOBODY
+            for place in range(count):
+                row = started[place]
+                kind[row] = kind_of(row, first_left, submit[row], now)
+        if IS_CHECKED and counts.fault != 0:
+            break
+    counts.arrived, counts.running, counts.free, counts.head, counts.tail = arrived, active, free, head, tail
+    counts.first, counts.now, counts.longest = first, now, longest
+    is_over = arrived >= rows and active == 0 and not (HAS_TIMERS and counts.timer < FOREVER)
+    return bool(is_over or (IS_CHECKED and counts.fault != 0))
+
+
+@cache
+def loop_around(decide: Callable[..., int], needs: Needs, is_checked: bool) -> Callable[..., bool]:
+    """Return the loop around a ``decide``."""
+    constants = {name.upper(): value for name, value in needs._asdict().items()}
+    return with_constants(run_rounds, decide=decide, IS_CHECKED=is_checked, **constants)
