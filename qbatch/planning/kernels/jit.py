@@ -317,6 +317,11 @@ def kernel(function: Function) -> Function:
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False))
 
 
+def inlined_kernel(function: Function) -> Function:
+    """Compile ``function`` like :func:`kernel`, into its caller: for what takes whole tables, whose parts a call would copy."""
+    return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False, forceinline=True))
+
+
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays.
 

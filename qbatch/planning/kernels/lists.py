@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, host_pass
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.order import BYPASS, ordered, priorities, shortest_behind, stable_order
 from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
@@ -34,7 +34,7 @@ class PoolList(NamedTuple):
 def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
     """Return the ``decide`` of a list scheduler of a pool; ``is_ordered``: the queue is put in order before the pass."""
 
-    @kernel
+    @inlined_kernel
     def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
@@ -45,7 +45,7 @@ def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
     return cast(Callable[..., int], decide)
 
 
-@kernel
+@inlined_kernel
 def pass_over(
     how: int, rules: PoolList, instant: Instant, scan_from: int, jobs: JobTable, waiting: Int64Array, parts: Int64Array,
     started: Int64Array,
@@ -97,7 +97,7 @@ class HostList(NamedTuple):
     holders: Int64Array
 
 
-@kernel
+@inlined_kernel
 def decide_on_hosts(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
     """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even where nothing can start.
