@@ -23,12 +23,13 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.model.record import Workload
 from qbatch.planning.kernels import deadline_plan as plan_kernels
 from qbatch.planning.kernels import deadlines as searches
-from qbatch.planning.kernels import plan as booking
 from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live, live_module
+from qbatch.planning.kernels.live import live, live_module, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces.placed_plan import booked_end
@@ -37,12 +38,10 @@ from qbatch.policies.charging import price_of
 
 _plan = live_module(plan_kernels)
 _profiles = live_module(profiles)
-_booked = live(booking.booked)
+_latest_of, _slack_of = uncompiled(plan_kernels.latest_of), uncompiled(plan_kernels.slack_of)  # in whole numbers of any size
 _next_position = live(searches.next_position)
 
 SECOND = 1_000_000
-HOUR = 3600 * SECOND
-DAY = 24 * HOUR
 
 _TRIES = 20
 # How often the last candidate of a quote is moved away, where a search refuses all (rule 10).
@@ -164,15 +163,39 @@ class DeadlineScheduler:
         self.name = name
         self.rules = rules
         self.may_refuse = self.takes_deadlines = rules.takes_deadlines
-        self._numbers = np.array(rules.numbers, np.int64)
+        self._numbers = np.array([*rules.numbers, rules.factor], np.int64)
         scheme = rules.numbers[plan_kernels.SCHEME]
         self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[scheme]
         insertion = _plan.is_planned_by_insertion
         self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[scheme]
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine."""
-        return None
+        """Return the kernel that decides the same on a pool."""
+        decide = plan_kernels.deadline_admission(self.rules.numbers[plan_kernels.SCHEME])
+        needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
+        return Compiled(decide, needs, self._tables, refusal=self._refusal_of_row, is_planned=True)
+
+    def _tables(self, work: Workload, machine: Machine) -> plan_kernels.DeadlineTables:
+        """Return an empty plan for the jobs of a workload, which all have the same priority."""
+        rows, rules = len(work), self.rules
+        space = 4 * min(rows, machine.procs) + 64
+        return plan_kernels.DeadlineTables(
+            rules=np.array([*rules.numbers, rules.factor, rules.slack_factor, machine.procs], np.int64),
+            totals=np.zeros(4, np.int64),
+            deadline=np.ascontiguousarray(work.deadline, np.int64),
+            base=uncompiled(profiles.new_profile)(machine.procs, int(work.submit[0]) if rows else 0, space),
+            jobs=np.zeros((searches.COLUMNS, rows + 1), np.int64),
+            weights=np.full(rows + 1, (1000 * 1024 + 1024 * rules.administrative) / PARTS),
+        )
+
+    def _refusal_of_row(self, work: Workload, row: int, memory: plan_kernels.DeadlineTables) -> tuple[str, str]:
+        """Return why a job of a workload was refused."""
+        submit, estimate, until = int(work.submit[row]), int(work.estimate[row]), int(work.deadline[row])
+        latest = int(_latest_of(memory.rules, submit, estimate, until))
+        procs, deadline = int(work.procs[row]), None if until < 0 else until
+        job = Job(number=0, submit=submit, procs=procs, estimate=estimate, deadline=deadline)
+        reason = refusal_of(self.name, submit, job, latest)
+        return reason.code, reason.text
 
     def new_memory(self, machine: Machine) -> DeadlinePlan:
         """Return an empty plan."""
@@ -241,21 +264,14 @@ class DeadlineScheduler:
         """Write a job into the slot after the plan; it is not in the plan yet."""
         memory.grow()
         slack = 0 if self.rules.takes_deadlines else self.slack_of(memory, job)
-        memory.jobs[:, memory.count] = (
-            job.row, job.procs, _booked(job.estimate), job.estimate, latest, job.submit, 0, slack
-        )  # fmt: skip
+        _plan.enter(memory.jobs, memory.count, job.row, job.procs, job.estimate, job.submit, latest, slack)
         memory.weights[memory.count] = priority_of(job, self.rules) / PARTS
 
     def admit(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> Reason | None:
         """Take a job into the plan, or return why it is refused."""
         deadline = job.deadline if self.rules.takes_deadlines else None
         has_deadline = deadline is not None
-        if deadline is None:
-            latest = FOREVER
-            if self.rules.takes_deadlines:
-                latest = job.submit + max(DAY, self.rules.factor * job.estimate // 1000) - job.estimate
-        else:
-            latest = deadline - job.estimate
+        latest = int(_latest_of(self._numbers, job.submit, job.estimate, -1 if deadline is None else deadline))
         self.enter(memory, job, latest)
         price = self._price(now, base, memory, job) if self.rules.takes_deadlines and latest >= now else 0
         state = (now, base, memory.jobs, memory.weights, memory.count, self._numbers)
@@ -277,10 +293,9 @@ class DeadlineScheduler:
 
     def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
         """Return the slack of a job in microseconds (rules 12 and 13); the job is counted among those submitted."""
-        wait = Fraction(HOUR + memory.waited, 1 + memory.ended)
-        mean = Fraction(memory.priorities, max(memory.submitted, 1))
-        heavy = priority_of(job, self.rules) * (Fraction(1, 2) + Fraction(job.procs, memory.procs))
-        return int(Fraction(self.rules.slack_factor, 1000) * wait * mean // heavy)
+        priority, submitted = priority_of(job, self.rules), max(memory.submitted, 1)
+        counted = memory.waited, memory.ended, job.procs, priority, memory.priorities, submitted
+        return _slack_of(self.rules.slack_factor, memory.procs, *counted)
 
     def place(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job, latest: int) -> int:
         """Take a job that was admitted before into the plan where there is room for it, whatever its latest start; return its
@@ -434,12 +449,11 @@ class _Pass:
         """Start what is planned for now."""
         memory, now = self.memory, self.view.now
         while memory.count and memory.jobs[searches.START, 0] <= now:
-            row, procs, booked, _, latest, *_ = memory.jobs[:, 0].tolist()
-            _plan.leave(memory.jobs, memory.weights, memory.count, 0)
-            memory.count -= 1
+            latest = int(memory.jobs[searches.LATEST, 0])
             if not _profiles.has_room(self.base, 1):
                 self.base = _profiles.grown(self.base)
-            _profiles.add(self.base, now, now + booked, -procs)
+            row = _plan.take_due(now, self.base, memory.jobs, memory.weights, memory.count)
+            memory.count -= 1
             if latest < FOREVER and not self._is_promised(row):
                 self.actions.append(Promise(row, now))  # its promise was taken back: the start corrects it
             self.actions.append(Start(row))

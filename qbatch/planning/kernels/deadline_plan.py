@@ -7,7 +7,8 @@ the numbers of a policy, at the places below.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from functools import cache
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -31,10 +32,13 @@ from qbatch.planning.kernels.deadlines import (
     room_for,
     unreserve,
 )
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.profile import FOREVER, window_between
+from qbatch.planning.kernels.plan import booked
+from qbatch.planning.kernels.profile import FOREVER, add, forget_before, window_between
+from qbatch.planning.kernels.tables import Instant, JobTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.kernels.verbs import refuse
 
 QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
 """The schemes."""
@@ -42,6 +46,12 @@ QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
 SCHEME, KEY, PLACING, LIMIT, PRICE, RELAXES = range(6)
 """Places in ``rules``: the scheme, its key or order, where QoPS puts the job that asks, the most violations or steps back, the
 price of a plan, and whether a job without a deadline gets a later artificial one rather than a refusal."""
+
+FACTOR, SLACK_FACTOR, MACHINE = 6, 7, 8
+"""Places in ``rules`` after those: the factor of artificial deadlines and the slack factor, both in thousandths, and the
+processors of the machine."""
+
+HOUR, DAY = 3_600_000_000, 86_400_000_000
 
 REFUSED = -1
 """What :func:`admit` returns of a job that it refuses."""
@@ -226,3 +236,134 @@ def starts_after_each(now: int, base: Int64Array, jobs: Int64Array, count: int) 
             reserve(profile, jobs, kept - 1, jobs[START, kept - 1])
         starts[kept] = earliest_of(profile, jobs, count, now)
     return starts
+
+
+@kernel
+def latest_of(rules: Int64Array, submit: int, estimate: int, deadline: int) -> int:
+    """Return the latest start of an arrival, by its deadline or by an artificial one (rule 9); ``deadline``: -1 for none."""
+    if rules[SCHEME] == SLACK_BASED:
+        return FOREVER
+    if deadline >= 0:
+        return deadline - estimate
+    return int(submit + max(DAY, rules[FACTOR] * estimate // 1000) - estimate)
+
+
+@kernel
+def slack_of(
+    factor: int, machine: int, waited: int, ended: int, procs: int, priority: int, priorities: int, submitted: int
+) -> int:  # fmt: skip
+    """Return the slack of a job in microseconds (rules 12 and 13); of jobs of one priority give 1 for the last three.
+
+    Args:
+        factor: in thousandths.
+        waited, ended: the first-start waits of the jobs that have ended, and how many they are.
+        priorities, submitted: the sum of the priorities of all jobs so far, with this one, and how many they are.
+    """
+    total = HOUR + waited
+    times = factor * 2 * machine * priorities
+    parts = 1000 * (1 + ended) * (machine + 2 * procs) * priority * submitted
+    # Whole parts first: 64 bits hold what is made on the way.
+    return total // parts * times + total % parts * times // parts
+
+
+@kernel
+def enter(
+    jobs: Int64Array, slot: int, row: int, procs: int, estimate: int, submit: int, latest: int, slack: int
+) -> None:
+    """Write what a job asks for into a slot."""
+    jobs[ROW, slot], jobs[PROCS, slot], jobs[SUBMIT, slot] = row, procs, submit
+    jobs[BOOKED, slot], jobs[ESTIMATE, slot] = booked(estimate), estimate
+    jobs[LATEST, slot], jobs[SLACK, slot] = latest, slack
+
+
+@kernel
+def take_due(now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int) -> int:
+    """Take the first job out of the plan if it is planned for now, and book it; return its row, -1 if it is not."""
+    if count == 0 or jobs[START, 0] > now:
+        return -1
+    row = int(jobs[ROW, 0])
+    add(base, now, now + jobs[BOOKED, 0], -jobs[PROCS, 0])
+    leave(jobs, weights, count, 0)
+    return row
+
+
+@kernel
+def latest_start(jobs: Int64Array, count: int, row: int) -> int:
+    """Return the latest start of a row of the plan, -1 where there is none: what it is promised."""
+    for slot in range(count):
+        if jobs[ROW, slot] == row and jobs[LATEST, slot] < FOREVER:
+            return int(jobs[LATEST, slot])
+    return -1
+
+
+WAITING, RELAXED, WAITED, ENDED = range(4)
+"""Places in ``totals``: jobs in the plan, doublings of artificial deadlines, first-start waits of the jobs that have ended, and
+how many they are."""
+
+
+class DeadlineTables(NamedTuple):
+    """What is remembered for the ``R`` jobs of a workload: ``rules[9]``, ``totals[4]``, ``deadline[R]`` (-1: none), the profile of
+    the running jobs, and the plan with the priorities of its slots."""
+
+    rules: Int64Array
+    totals: Int64Array
+    deadline: Int64Array
+    base: Int64Array
+    jobs: Int64Array
+    weights: Float64Array
+
+
+@cache
+def deadline_admission(scheme: int) -> Callable[..., int]:
+    """Return the ``decide`` of one scheme: a constant to the compiler, which leaves out the others."""
+
+    @inlined_kernel
+    def decide(
+        instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: DeadlineTables
+    ) -> int:  # fmt: skip
+        rules, totals, deadlines, base, plan, weights = memory
+        now, waiting, count, is_early = instant.now, totals[WAITING], 0, False
+        forget_before(base, now)
+        for place in range(instant.ended):
+            row = state.ended[place]
+            add(base, now, done.start[row] + booked(jobs.estimate[row]), jobs.procs[row])
+            is_early = is_early or jobs.run[row] < jobs.estimate[row]
+            totals[WAITED] += done.start[row] - jobs.submit[row]
+            totals[ENDED] += 1
+        if is_early and waiting > 0:
+            compress(now, base, plan, weights, waiting)
+        arrival = instant.first_arrived
+        while True:
+            row = take_due(now, base, plan, weights, waiting)
+            while row >= 0:
+                waiting -= 1
+                state.started[count] = row
+                count += 1
+                row = take_due(now, base, plan, weights, waiting)
+            if arrival == instant.arrived:
+                break
+            procs, estimate, deadline = jobs.procs[arrival], jobs.estimate[arrival], deadlines[arrival]
+            latest = latest_of(rules, now, estimate, deadline)
+            slack = slack_of(rules[SLACK_FACTOR], rules[MACHINE], totals[WAITED], totals[ENDED], procs, 1, 1, 1)
+            enter(plan, waiting, arrival, procs, estimate, now, latest, slack)
+            if scheme == QOPS:
+                doublings = admit_by_qops(now, base, plan, weights, waiting, rules, deadline >= 0)
+            elif scheme == MSB:
+                doublings = admit_by_msb(now, base, plan, weights, waiting, rules, deadline >= 0)
+            elif scheme == MRT:
+                doublings = admit_by_mrt(now, base, plan, weights, waiting, rules, deadline >= 0)
+            else:
+                doublings = admit_by_slack(now, base, plan, weights, waiting, rules, deadline >= 0)
+            if doublings == REFUSED:
+                refuse(arrival, state, done)
+            else:
+                waiting += 1
+                totals[RELAXED] += doublings
+                done.promise[arrival] = latest_start(plan, waiting, arrival)
+                done.first_promise[arrival] = done.promise[arrival]
+            arrival += 1
+        totals[WAITING] = waiting
+        state.counts[0].timer = plan[START, 0] if waiting > 0 else FOREVER
+        return count
+
+    return cast(Callable[..., int], decide)
