@@ -9,7 +9,7 @@ What a scan reads for thousands of waiting jobs is a column of its own; what is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,13 @@ END, HOST, PROCS, HELD = 0, 1, 2, 3
 FREE, FREE_MEMORY, CPUS, MEMORY = 0, 1, 2, 3
 """Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed)."""
 
-COUNTS = np.dtype(
+
+def _record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
+    """Return a type of records whose fields are attributes in plain Python too."""
+    return np.dtype((np.record, fields))
+
+
+COUNTS = _record(
     [
         ("arrived", np.int64),  # rows that have arrived
         ("running", np.int64),  # jobs that run
@@ -74,7 +80,7 @@ COUNTS = np.dtype(
 )
 """The one record of numbers: what the loop keeps between two calls."""
 
-RUN = np.dtype(
+RUN = _record(
     [
         ("since", np.int64),  # when it last began to run; -1: it does not run
         ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
@@ -87,7 +93,7 @@ RUN = np.dtype(
 )
 """How far a job has got that may be interrupted."""
 
-INTERVAL = np.dtype(
+INTERVAL = _record(
     [
         ("row", np.int64),
         ("begin", np.int64),
@@ -102,7 +108,7 @@ INTERVAL = np.dtype(
 START, TRY, SUSPEND, RESUME, RESIZE = 1, 2, 3, 4, 5
 """Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again."""
 
-ACTION = np.dtype(
+ACTION = _record(
     [
         ("kind", np.int64),
         ("row", np.int64),

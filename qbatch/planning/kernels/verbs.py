@@ -161,15 +161,16 @@ def is_due(row: int, instant: int, state: StateTables) -> bool:
 
 @kernel
 def note_end(instant: int, row: int, state: StateTables) -> None:
-    """Enter an instant at which a job, or its trial, is over; where there is no space, forget the entries that do not hold."""
+    """Enter an instant at which a job, or its trial, is over; where there is no space, keep the entries of running jobs only."""
     counts, endings = state.counts[0], state.endings
     if counts.ends == endings.shape[0]:
-        kept = 0
-        for entry in range(counts.ends):
-            if is_due(endings[entry, heap.ROW], endings[entry, heap.INSTANT], state):
-                heap.push(endings, kept, endings[entry, heap.INSTANT], endings[entry, heap.ROW])
-                kept += 1
-        counts.ends = kept
+        counts.ends = 0
+        for place in range(counts.running):
+            run = state.runs[state.running[place]]
+            for due in (run.due, run.until):
+                if due >= 0:
+                    heap.push(endings, counts.ends, due, state.running[place])
+                    counts.ends += 1
     heap.push(endings, counts.ends, instant, row)
     counts.ends += 1
 

@@ -128,7 +128,7 @@ def run_rounds(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: 
         count = decide(instant, jobs, state, done, memory)
         if GIVES == INTERRUPTIONS:
             count = carry_out(count, now, arrived, IS_CHECKED, jobs, state, done)
-            active, head = counts.running, counts.head
+            active, free, head = counts.running, counts.free, counts.head
             longest = max(longest, tail - head + count)
         else:
             if IS_CHECKED:
