@@ -32,7 +32,8 @@ Where the paper and the specification are silent (``tests/oracle/equispatial.py`
   hours that are over (one microsecond more) are reasons to divide, within the interval.
 * On a closed host nothing changes; a job that was placed there and has not begun is placed anew.
 
-The pass is made of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too.  It touches only
+The pass is made of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too: here the view is
+translated for them, and the rows that they write into actions.  A pass touches only
 the hosts on which something happens: what their jobs have executed, and are owed, is brought up to date then.
 """
 
@@ -41,22 +42,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import equal_shares as shares
-from qbatch.planning.kernels.layout import SharesState
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, RESIZE, RESUME, START, SUSPEND, TRY, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
 
 LONG = 50 * 3600 * 1_000_000
 """Executed time after which a job may get all that it asks for, microseconds."""
-
-_OF_CHANGES = [shares.ROW, shares.HOST, shares.HELD, shares.PROCS, shares.HAD, shares.GUEST]
 
 _kernels = live_module(shares)
 
@@ -65,7 +66,7 @@ _kernels = live_module(shares)
 class Shares:
     """What is remembered: the jobs that wait or have a place, and the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
 
-    state: SharesState
+    state: shares.SharesState
 
     def host_of(self, row: int) -> int:
         """Return the host on which a row has its place, -1 if it has none or is a guest."""
@@ -104,12 +105,15 @@ class EquiSpatial:
 
     def __init__(self, name: str, interval: int, is_long_first: bool, quantum: int, memory: int) -> None:
         self.name = name
-        self.quantum = quantum
-        self._rules = interval, LONG if is_long_first else FOREVER, memory
+        self._rules = interval, LONG if is_long_first else FOREVER, quantum, memory
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that decides the same on a machine."""
-        return None
+        return Compiled(
+            shares.decide_shares,
+            Needs(gives=INTERRUPTIONS, has_hosts=True, has_timers=True),
+            lambda work, machine: shares.new_state(machine, self._rules, slots=len(work)),
+        )
 
     def new_memory(self, machine: Machine) -> Shares:
         """Return the record for a machine on which nothing has happened yet.
@@ -125,7 +129,9 @@ class EquiSpatial:
         memory: Shares = view.memory
         self._follow(view, memory)
         at = int(_kernels.share_pass(view.now, memory.state))
-        actions = list(self._changes(view, memory.state))
+        written = np.empty(len(memory.state.jobs), ACTION)
+        count = _kernels.write_changes(view.now, memory.state, written)
+        actions = [action for row in written[:count].tolist() for action in _actions_of(row, view)]
         if at < FOREVER:
             actions.append(WakeAt(at))
         return actions
@@ -156,29 +162,20 @@ class EquiSpatial:
         for row in coming:
             memory.come(view.jobs[row], is_new=row in arrived)
 
-    def _changes(self, view: View, state: SharesState) -> Iterator[Action]:
-        """Say which jobs change, those that give processors up first."""
-        jobs = state.jobs[: state.counts[shares.USED]]
-        changed = jobs[:, shares.PROCS] != jobs[:, shares.HAD]
-        more: list[Action] = []
-        for row, host, held, procs, had, guest in sorted(jobs[changed][:, _OF_CHANGES].tolist()):
-            if had:
-                if not procs:
-                    yield Suspend(row)
-                elif procs < had:
-                    yield Resize(row, procs)
-                else:
-                    more.append(Resize(row, procs))
-            elif row in view.suspended:
-                if procs != view.suspended[row].procs:
-                    yield Resize(row, procs)
-                more.append(Resume(row))
-            else:
-                chunk = Chunk(host, procs, held if view.machine.hosts[host].memory else 0)
-                until = None if guest == shares.NO_GUEST else view.now + self.quantum
-                more.append(Start(row, (chunk,), until, is_trial=until is not None))
-        jobs[:, shares.HAD] = jobs[:, shares.PROCS]
-        yield from more
+
+def _actions_of(written: tuple[int, ...], view: View) -> Iterator[Action]:
+    """Return what a row of ``ACTION`` says; who goes on with other processors than before is resized first."""
+    kind, row, host, procs, held, until = written
+    if kind == SUSPEND:
+        yield Suspend(row)
+    elif kind == RESIZE or (kind == RESUME and procs != view.suspended[row].procs):
+        yield Resize(row, procs)
+    if kind == RESUME:
+        yield Resume(row)
+    elif kind == TRY:
+        yield Start(row, (Chunk(host, procs, held),), until, is_trial=True)
+    elif kind == START:
+        yield Start(row, (Chunk(host, procs, held),))
 
 
 def _follow_machine(view: View, memory: Shares) -> None:

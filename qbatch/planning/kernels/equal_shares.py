@@ -1,7 +1,7 @@
 """Equal shares of hosts: where a job has its place, how a host is divided, what is owed to jobs that wait for memory.
 
-The rules and their source stand in :mod:`qbatch.policies.equispatial`.  The live engine and the compiled loop call the same
-verbs: :func:`depart` and :func:`come` for what happened, then :func:`share_pass`.
+The rules and their source stand in :mod:`qbatch.policies.equispatial`.  The live policy and the compiled one call the same
+kernels: :func:`depart` and :func:`come` for what happened, then :func:`share_pass` and :func:`write_changes`.
 
 Who is there is one table, each job in a slot that stays the same.  The jobs of a host are a list in order of sequence; those
 for which no host has memory are the list of the *queue*, the line behind the last host.
@@ -9,24 +9,48 @@ for which no host has memory are the list of the *queue*, the line behind the la
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.layout import SharesState
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import (
+    NOBODY,
+    RESIZE,
+    RESUME,
+    START,
+    SUSPEND,
+    TRY,
+    Instant,
+    JobTable,
+    ScheduleTable,
+    StateTables,
+)
+from qbatch.planning.kernels.types import Int64Array, RecordArray
+
+
+class SharesState(NamedTuple):
+    """Who shares ``H`` hosts equally; the columns are named below.
+
+    ``jobs[S, ...]``: those that wait, or have a place on a host.  ``hosts[H + 1, ...]``: the hosts, and behind them the queue.
+    ``counts``: numbers of the whole.
+    """
+
+    jobs: Int64Array
+    hosts: Int64Array
+    counts: Int64Array
+
 
 ROW, HOST, NEXT, REQUESTED, HELD, PROCS, HAD, SHARE, OWED, EXECUTED, GUEST, IS_NEW = range(12)
 """Columns of ``jobs``.  Its row (``NOBODY``: the slot is vacant), its host (the queue: none), the slot behind it on the list of
 the host (-1: none); processors that it asks for, bytes that it holds or waits for; processors that it has now, and had before
-this pass; what equal sharing gives it (one that waits: would give it); processor-microseconds that are owed to it, and how long
+this pass (-1: it has not begun); what equal sharing gives it (one that waits: would give it); processor-microseconds that are owed to it, and how long
 it has executed, both by ``AT`` of its host; whether it is a guest for a quantum; whether it may become one in this pass."""
 
 JOB_COLUMNS = 12
 """How many columns ``jobs`` has."""
-
-NOBODY = -1
-"""The row of a vacant slot."""
 
 NO_GUEST, ON_IDLE, SQUEEZING = 0, 1, 2
 """Guests: on processors that were idle, or on such that others gave up for it."""
@@ -44,12 +68,9 @@ and whether it is divided in this pass whatever the interval; the slot of the fi
 HOST_COLUMNS = 17
 """How many columns ``hosts`` has."""
 
-USED, INTERVAL, LONG, MOST_MEMORY = 0, 1, 2, 3
+USED, INTERVAL, LONG, QUANTUM, MOST_MEMORY = range(5)
 """Places in ``counts``: how many slots were ever used; the shortest time between two divisions of a host; executed time after
-which a job gets all that it asks for (``FOREVER``: never); the most memory of a guest."""
-
-COUNTS = 4
-"""Length of ``counts``."""
+which a job gets all that it asks for (``FOREVER``: never); how long a guest may run; the most memory that it gets."""
 
 NEVER = -FOREVER
 """``LAST`` of a host that was never divided."""
@@ -61,7 +82,7 @@ _LEVELS = 64
 """So many levels are remembered while the shares of those that wait are found."""
 
 
-def new_state(machine: Machine, rules: tuple[int, int, int], slots: int = 64) -> SharesState:
+def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 64) -> SharesState:
     """Return the books of a machine on which nothing has happened yet.
 
     Args:
@@ -157,7 +178,7 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
         state.counts[USED] += 1
     job = state.jobs[slot]
     job[:] = 0
-    job[ROW], job[REQUESTED], job[HELD], job[IS_NEW] = row, requested, held, is_new
+    job[ROW], job[REQUESTED], job[HELD], job[HAD], job[IS_NEW] = row, requested, held, -1, is_new
     link(slot, state.hosts.shape[0] - 1, state)
     return slot
 
@@ -452,7 +473,7 @@ def next_look(now: int, host: int, state: SharesState) -> int:
 def share_pass(now: int, state: SharesState) -> int:
     """Place who waits and divide the hosts that are due; return when to make another pass, ``FOREVER`` if nothing is to come.
 
-    Who has more or less than before has other ``PROCS`` than it ``HAD``.
+    :func:`write_changes` tells who has more or less than before.
     """
     hosts, queue = state.hosts, state.hosts.shape[0] - 1
     for host in range(queue):
@@ -479,3 +500,56 @@ def share_pass(now: int, state: SharesState) -> int:
         at[IS_TOUCHED] = at[IS_FORCED] = 0
     hosts[queue, IS_TOUCHED] = 0
     return instant
+
+
+@kernel
+def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
+    """Write what the pass changes into ``actions``, those first that give processors up, each in order of sequence; return how
+    many there are."""
+    count = 0
+    for is_more in (False, True):
+        begin = count
+        for slot in range(state.counts[USED]):
+            job = state.jobs[slot]
+            had, procs = job[HAD], job[PROCS]
+            if procs == max(had, 0) or (procs > had) != is_more:
+                continue
+            place, row = count, job[ROW]
+            while place > begin and actions[place - 1].row > row:
+                actions[place] = actions[place - 1]
+                place -= 1
+            action = actions[place]
+            action.row, action.host, action.procs, action.until = row, job[HOST], procs, -1
+            action.held = job[HELD] if state.hosts[job[HOST], MEMORY] > 0 else 0
+            if procs == 0:
+                action.kind = SUSPEND
+            elif had > 0:
+                action.kind = RESIZE
+            elif had == 0:
+                action.kind = RESUME
+            elif job[GUEST] == NO_GUEST:
+                action.kind = START
+            else:
+                action.kind, action.until = TRY, now + state.counts[QUANTUM]
+            job[HAD] = procs
+            count += 1
+    return count
+
+
+@inlined_kernel
+def decide_shares(
+    instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: SharesState
+) -> int:  # fmt: skip
+    """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may be begun twice."""
+    now = instant.now
+    for place in range(instant.ended):
+        depart(now, state.ended[place], memory)
+    for place in range(instant.returned):
+        row = state.returned[place]
+        depart(now, row, memory)
+        come(row, jobs.procs[row], jobs.memory[row], 0, memory)
+    for row in range(instant.first_arrived, instant.arrived):
+        if jobs.may_run[row]:
+            come(row, jobs.procs[row], jobs.memory[row], 1, memory)
+    state.counts[0].timer = share_pass(now, memory)
+    return int(write_changes(now, memory, state.actions))

@@ -5,8 +5,7 @@ jobs; a *row* is a job's rank by (submit, number), and ``name[row]`` is what is 
 64-bit integers in microseconds, amounts are processors, memory is in bytes; -1 is "none" or "not yet".
 
 The kernels that a live engine calls in every pass take plain arrays under the same names: from Python a record costs a
-microsecond more than its arrays, which is nothing for a loop and much for a pass.  Only :class:`SharesState` is handed over
-whole: what equal shares do in a pass takes longer than that.
+microsecond more than its arrays, which is nothing for a loop and much for a pass.
 """
 
 from __future__ import annotations
@@ -129,32 +128,6 @@ class QuantaState(NamedTuple):
     quanta: Int64Array
     pieces: Int64Array
     hosts: Int64Array
-
-
-class SharesState(NamedTuple):
-    """Who shares ``H`` hosts equally, as the live engine keeps it too; what each array holds stands in :mod:`equal_shares`.
-
-    ``jobs[S, ...]``: those that wait, or have a place on a host.  ``hosts[H + 1, ...]``: the hosts, and behind them the queue.
-    ``counts``: numbers of the whole.
-    """
-
-    jobs: Int64Array
-    hosts: Int64Array
-    counts: Int64Array
-
-
-class SharesRun(NamedTuple):
-    """What a loop of equal shares keeps beside that; what each array holds stands in
-    :mod:`qbatch.replay.kernels.equal_shares_loop`.
-
-    ``counts``: as those of every loop, and some more.  ``runs[R, ...]``: how far each job has got.  ``pieces[n, 6]``: of runs
-    not in one go, as a schedule holds them.  ``listed[S]``: slots or rows of some jobs, within one round.
-    """
-
-    counts: Int64Array
-    runs: Int64Array
-    pieces: Int64Array
-    listed: Int64Array
 
 
 class Scan(NamedTuple):
