@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,13 @@ from msgspec.structs import replace
 from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
+from qbatch.model.record import Workload
 from qbatch.planning.kernels import quanta
-from qbatch.planning.kernels.host_pass import FREE, FREE_MEMORY
 from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.tables import FREE, FREE_MEMORY, INTERRUPTIONS, Needs
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, name_of
+from qbatch.planning.list_scheduler import host_list
+from qbatch.planning.policy import Compiled, Explaining, ListRules, Policy, Remembering, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
@@ -102,8 +105,33 @@ class QuantumService:
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine."""
-        return None
+        """Return the kernel that decides the same on a machine of hosts, around a list scheduler; None for others."""
+        from qbatch.planning.spaces import HostSpace, space_of
+
+        rules = getattr(self.inner, "rules", None)
+        if space_of(machine) is not HostSpace or not isinstance(rules, ListRules) or compiled_of(self.inner, machine) is None:
+            return None
+        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._tables, rules))
+
+    def _tables(self, rules: ListRules, work: Workload, machine: Machine) -> quanta.QuantaTables:
+        """Return the memory for the jobs of a workload."""
+        rows, most, hosts = len(work), min(len(work), machine.procs) + 1, len(machine.hosts)
+        return quanta.QuantaTables(
+            inner=host_list(rules, rows),
+            quantum=self.quantum,
+            protect=-1 if self.protect is None else self.protect,
+            memory=self.memory,
+            had=np.full(rows, -1, np.int64),
+            guest_of=np.full(rows, -1, np.int64),
+            suspended=np.empty(most, np.int64),
+            quanta=np.empty((most, quanta.QUANTUM_COLUMNS), np.int64),
+            counts=np.zeros(2, np.int64),
+            hosts=np.empty((4, hosts), np.int64),
+            parts=np.empty((4, 2 * most), np.int64),
+            victims=np.empty((quanta.VICTIM_ROWS, most), np.int64),
+            rows=np.empty(most, np.int64),
+            chosen=np.empty(most, np.int64),
+        )
 
     def new_memory(self, machine: Machine) -> ServiceMemory:
         """Return the record for a machine on which nothing has happened yet.
