@@ -19,7 +19,7 @@ from qbatch.metrics.sums import exact_area
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
 from qbatch.papers.scojo_printed import BEST_LONG, BEST_MEDIUM, INTERARRIVAL_S, LABELS, SIZES
-from qbatch.planning.policy import Policy, loop_of
+from qbatch.planning.policy import Policy, compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.slice_book import Tally
 from qbatch.policies.slice_rules import LONG, LONG_FROM, MEDIUM, MEDIUM_FROM, NAMES
@@ -248,7 +248,7 @@ def simulate(case: ScojoCase) -> ScojoFigures:
 
 def _run(work: Workload, machine: Machine, policy: Policy) -> tuple[Schedule, Tally]:
     """Return the schedule, and what the policy's memory says of its searches at the end."""
-    if loop_of(policy, machine) is not None:
+    if compiled_of(policy, machine) is not None:
         return run(work, machine, policy), Tally()
     calendar = Calendar(work, machine, policy)
     schedule = calendar.run()

@@ -20,12 +20,12 @@ import numpy as np
 
 from qbatch.model.actions import Action, Promise, WakeAt
 from qbatch.model.machine import Machine
-from qbatch.model.record import Workload
 from qbatch.model.reasons import COULD_START, Reason
+from qbatch.model.record import Workload
 from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.kernels.tables import Needs
+from qbatch.planning.kernels.tables import NOBODY, Needs
 from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.spaces import space_of
 from qbatch.planning.spaces.space import Plan
@@ -92,7 +92,7 @@ def _plan_tables(work: Workload, machine: Machine) -> plan.PlanTables:
     rows = len(work)
     return plan.PlanTables(
         queue=np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
-        place=np.full(rows, plan.NOBODY, np.int64),
+        place=np.full(rows, NOBODY, np.int64),
         shapes=np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
         table=np.full(uncompiled(plan.table_size)(rows), -1, np.int64),
         starts=np.empty((2 * rows + 64, 2), np.int64),

@@ -51,7 +51,7 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, RESIZE, RESUME, START, SUSPEND, TRY, Needs
+from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, RESIZE, RESUME, START, SUSPEND, TRY, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
@@ -80,7 +80,7 @@ class Shares:
         """Return the rows that are there with their hosts; of a row that waits, the number of hosts."""
         state = self.state
         jobs = state.jobs[: state.counts[shares.USED]]
-        there = jobs[:, shares.ROW] != shares.NOBODY
+        there = jobs[:, shares.ROW] != NOBODY
         return dict(jobs[there][:, : shares.HOST + 1].tolist())
 
     def come(self, job: Job, *, is_new: bool) -> int:

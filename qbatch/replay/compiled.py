@@ -23,13 +23,13 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
     COUNTS,
-    ENDS,
     INTERRUPTIONS,
     INTERVAL,
-    NEVER,
     NO_PARTS,
+    REFUSED_START,
     RUN,
     JobTable,
+    LogTable,
     ScheduleTable,
     StateTables,
 )
@@ -76,11 +76,11 @@ def run_compiled(
     """
     machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
     memory = compiled.new_memory(work, machine)
-    jobs = _jobs(work, machine, compiled, memory)
+    jobs, log = _jobs(work, machine, compiled, memory)
     state, done = _state(work, machine, compiled), _done(work, compiled)
     counts = state.counts[0]
     for run_some, budget in _stages(loop_of(compiled), len(work)):
-        is_done = run_some(jobs, state, done, memory, budget)
+        is_done = run_some(jobs, log, state, done, memory, budget)
         if progress is not None:
             progress(int(counts["arrived"]), int(counts["now"]))
         if is_done:
@@ -105,17 +105,18 @@ def is_warm(compiled: Compiled) -> bool:
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
-def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> JobTable:
-    """Return what the jobs ask for."""
+def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobTable, LogTable]:
+    """Return what the jobs ask for, and what the log knows of them."""
     if not compiled.needs.has_hosts:
-        return JobTable(work.submit, work.procs, work.estimate, work.run, _INTEGERS, _INTEGERS, _BYTES)
+        return JobTable(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
     may_run = np.ones(len(work), np.bool_)
     if space_of(machine) is not PoolSpace:
         may_run &= Admission(machine).holds(work.procs, np.asarray(work.memory))
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
     asked, used = (np.ascontiguousarray(column, np.int64) for column in (work.memory, work.used_memory))
-    return JobTable(work.submit, work.procs, work.estimate, work.run, asked, used, may_run.view(np.int8))
+    jobs = JobTable(work.submit, work.procs, work.estimate, asked)
+    return jobs, LogTable(work.run, used, may_run.view(np.int8))
 
 
 def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
@@ -165,11 +166,11 @@ def _schedule(
 ) -> Schedule:  # fmt: skip
     """Return the schedule that a loop has left."""
     counts, start = state.counts[0], done.start
-    refused, rejected = np.flatnonzero(start == NEVER) if counts["refused"] else (), []
+    refused, rejected = np.flatnonzero(start == REFUSED_START) if counts["refused"] else (), []
     for row in map(int, refused):
         rejected.append(Rejection(row, int(work.submit[row]), *_refusal(work, row, machine, compiled, memory)))
     if rejected:
-        start[start == NEVER] = -1
+        start[start == REFUSED_START] = -1
     end = done.end if len(done.end) else np.where(start < 0, -1, start + work.run) if rejected else start + work.run
     none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
     promises = (done.promise, done.first_promise) if compiled.is_planned else (none, none)

@@ -12,7 +12,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.events import Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
-from qbatch.planning.policy import loop_of, name_of
+from qbatch.planning.policy import compiled_of, name_of
 from qbatch.policies import load_policy
 from qbatch.replay.drivers import run
 from tests.harness import same_schedule, size, workload_of
@@ -91,8 +91,8 @@ HOSTS = Machine((Host("a", 4), Host("b", 4)), single_host=True)
 
 
 def test_on_hosts_the_head_is_the_first_that_no_host_has_room_for() -> None:
-    assert loop_of(load_policy(POLICY), HOSTS) is None  # the engine replays it there
-    assert loop_of(load_policy(POLICY), one_host(8)) is not None
+    assert compiled_of(load_policy(POLICY), HOSTS) is None  # the engine replays it there
+    assert compiled_of(load_policy(POLICY), one_host(8)) is not None
     # At 1 s one processor is free on host a, two on host b: job 3 waits for b, until 50 s.  There job 5 or job 6 fits until then.
     rows = [(0, 3, 100), (0, 2, 50), (1, 3, 200), (2, 2, 90), (2, 2, 40), (2, 2, 30)]
     jobs = [Waiting(n, at * SECOND, width, time * SECOND, time * SECOND) for n, (at, width, time) in enumerate(rows)]

@@ -17,7 +17,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.policy import loop_of
+from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.replay import run
 from tests.harness import size, total_wait, workload_of
@@ -113,7 +113,7 @@ def test_where_work_is_more_than_the_loop_counts_the_engine_replays() -> None:
     assert schedule.end.tolist() == [21 * year, 2 * year]
     with pytest.raises(UsageError, match="has no compiled loop"):
         run(work, machine, policy, driver="compiled")
-    assert loop_of(policy, machine) is not None
+    assert compiled_of(policy, machine) is not None
 
 
 def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:

@@ -16,7 +16,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule
 from qbatch.planning.kernels.quanta import by_slowdown
-from qbatch.planning.policy import loop_of
+from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.replay import run
 from tests.harness import same_schedule, size, total_wait, workload_of
@@ -34,7 +34,7 @@ def schedule_of(policy: str, hosts: list[tuple[int, int]], jobs: list[Asked]) ->
     used = np.array([job.used for job in jobs], np.int64)
     work, chosen = _Used.of(work, used), load_policy(policy)
     schedule = run(work, machine, chosen, driver="engine", is_audited=True)
-    if loop_of(chosen, machine) is not None:
+    if compiled_of(chosen, machine) is not None:
         assert same_quanta(schedule, run(work, machine, chosen, driver="compiled", is_audited=True))
     return schedule
 

@@ -1,27 +1,36 @@
-"""The compiled loops are found again on disk."""
+"""The loop of each compiled policy: it is found again on disk, and no two policies share its code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
+from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
-from qbatch.replay.kernels import loops
+from qbatch.planning.policy import compiled_of
+from qbatch.policies import load_policy
+from qbatch.policies.registry import POLICIES
+from qbatch.replay.compiled import loop_of
 
-LOOPS: dict[str, Callable[[], Any]] = {
-    **{f"pass {which}": lambda which=which: loops.pass_loop(which, False) for which in range(loops.ROUND_LSF + 1)},
-    "plan": lambda: loops.plan_loop(loops.COMPRESS_ARRIVAL),
-}
+pytestmark = pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+
+MACHINES = {"pool": one_host(8), "hosts": Machine((Host("a", 8, 100), Host("b", 4)), single_host=True)}
+MORE = ("conservative:compress=start", "conservative:compress=scratch", "easy:order=sjf", "hybrid:depth=4")
 
 
-@pytest.mark.skipif(jit.cache_folder() is None, reason="kernels are not compiled here, or there is no cache")
-@pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_closes_over_numbers_only(name: str) -> None:
-    # Numba finds code on disk by the values that a function closes over.  Those of another kernel are new in each process:
-    # every run would compile the whole loop again.
-    function = LOOPS[name]().py_func
-    constants = [cell.cell_contents for cell in function.__closure__ or ()]
-    assert constants
-    assert {type(constant) for constant in constants} <= {int, bool}
+def names_on(machine: Machine) -> dict[str, str]:
+    """Return the name of the loop of each policy that is compiled on a machine."""
+    compiled = {name: compiled_of(load_policy(name), machine) for name in (*POLICIES, *MORE)}
+    return {name: loop_of(each).qualified_name for name, each in compiled.items() if each is not None}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_loop_of_a_policy_has_a_name_of_its_own_by_what_it_was_made_with(machine: str) -> None:
+    names = names_on(MACHINES[machine])
+    assert len(names) > 5
+    # A loop whose constants are not all known by name would be compiled anew in each process.
+    assert all(name.startswith("run_rounds_") for name in names.values())
+    kernels = {name: compiled_of(load_policy(name), MACHINES[machine]) for name in names}
+    made_with = {name: (each.decide, each.needs) for name, each in kernels.items()}
+    for name in names:
+        for other in names:
+            assert (names[name] == names[other]) == (made_with[name] == made_with[other]), (name, other)

@@ -302,8 +302,8 @@ how many they are."""
 
 
 class DeadlineTables(NamedTuple):
-    """What is remembered for the ``R`` jobs of a workload: ``rules[9]``, ``totals[4]``, ``deadline[R]`` (-1: none), the profile of
-    the running jobs, and the plan with the priorities of its slots."""
+    """What is remembered for the ``R`` jobs of a workload: ``rules[9]``, ``totals[4]``, ``deadline[R]`` (-1: none), the profile
+    of the running jobs, and the plan with the priorities of its slots."""
 
     rules: Int64Array
     totals: Int64Array
@@ -327,7 +327,7 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
         for place in range(instant.ended):
             row = state.ended[place]
             add(base, now, done.start[row] + booked(jobs.estimate[row]), jobs.procs[row])
-            is_early = is_early or jobs.run[row] < jobs.estimate[row]
+            is_early = is_early or now < done.start[row] + jobs.estimate[row]
             totals[WAITED] += done.start[row] - jobs.submit[row]
             totals[ENDED] += 1
         if is_early and waiting > 0:

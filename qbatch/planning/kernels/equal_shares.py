@@ -18,6 +18,7 @@ from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kerne
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     NOBODY,
+    REFUSED_START,
     RESIZE,
     RESUME,
     START,
@@ -46,8 +47,9 @@ class SharesState(NamedTuple):
 ROW, HOST, NEXT, REQUESTED, HELD, PROCS, HAD, SHARE, OWED, EXECUTED, GUEST, IS_NEW = range(12)
 """Columns of ``jobs``.  Its row (``NOBODY``: the slot is vacant), its host (the queue: none), the slot behind it on the list of
 the host (-1: none); processors that it asks for, bytes that it holds or waits for; processors that it has now, and had before
-this pass (-1: it has not begun); what equal sharing gives it (one that waits: would give it); processor-microseconds that are owed to it, and how long
-it has executed, both by ``AT`` of its host; whether it is a guest for a quantum; whether it may become one in this pass."""
+this pass (-1: it has not begun); what equal sharing gives it (one that waits: would give it); processor-microseconds that are
+owed to it, and how long it has executed, both by ``AT`` of its host; whether it is a guest for a quantum; whether it may become
+one in this pass."""
 
 JOB_COLUMNS = 12
 """How many columns ``jobs`` has."""
@@ -549,7 +551,7 @@ def decide_shares(
         depart(now, row, memory)
         come(row, jobs.procs[row], jobs.memory[row], 0, memory)
     for row in range(instant.first_arrived, instant.arrived):
-        if jobs.may_run[row]:
+        if done.start[row] != REFUSED_START:
             come(row, jobs.procs[row], jobs.memory[row], 1, memory)
     state.counts[0].timer = share_pass(now, memory)
     return int(write_changes(now, memory, state.actions))

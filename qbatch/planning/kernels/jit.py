@@ -268,11 +268,12 @@ class Kernel:
     @cached_property
     def _identity(self) -> str | None:
         """What it is, with the values that it was made with; None where one of these is no number."""
-        made_with = {**dict(enumerate(self._closure)), **self._constants}
-        known = {name: value._identity if isinstance(value, Kernel) else value for name, value in made_with.items()}
-        if not all(isinstance(value, int | float | str) for value in known.values()):
+        names = tuple(self._constants)
+        values = [each._identity if isinstance(each, Kernel) else each for each in (*self._closure, *self._constants.values())]
+        if not all(isinstance(value, int | float | str) for value in values):
             return None
-        return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{known or ''}"
+        made_with = f"{names}{values}" if values else ""
+        return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{made_with}"
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it compiled: as its object code while the compiler is not loaded and it was kept, or else by Numba."""
@@ -332,7 +333,7 @@ def allocating_kernel(function: Function) -> Function:
 
 def with_constants(made: Function, **constants: Any) -> Function:
     """Return a kernel with other values for some names of its module: to the compiler they are constants, also kernels."""
-    source: FunctionType = getattr(made, "py_func", made)
+    source = cast(FunctionType, getattr(made, "py_func", made))
     names = {**source.__globals__, **constants}
     function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     function.__doc__, function.__module__ = source.__doc__, source.__module__

@@ -532,7 +532,7 @@ def conservative(compression: int) -> Callable[..., int]:
         for entry in range(instant.ended):
             row = state.ended[entry]
             release(released, counts, profile, now, start[row] + booked(estimate[row]), jobs.procs[row])
-            is_early = is_early or jobs.run[row] < estimate[row]
+            is_early = is_early or now < start[row] + estimate[row]
         if is_early and queued(counts) > 0:
             if compression == COMPRESS_ARRIVAL:
                 compress(queue, place, shapes, starts, released, counts, profile, now)

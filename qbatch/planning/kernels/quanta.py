@@ -19,6 +19,7 @@ from qbatch.planning.kernels.tables import (
     FREE,
     FREE_MEMORY,
     MEMORY,
+    REFUSED_START,
     RESUME,
     START,
     SUSPEND,
@@ -199,7 +200,7 @@ def decide_quanta(
     else:
         known = -1
         for row in range(instant.first_arrived, instant.arrived):
-            if memory.had[row] < 0 and jobs.may_run[row]:
+            if memory.had[row] < 0 and done.start[row] != REFUSED_START:
                 if known < 0:
                     known = find_victims(now, jobs, state, done, memory)
                 count = serve(now, row, known, count, jobs, state, memory)

@@ -18,7 +18,7 @@ from qbatch.planning.kernels.types import Int8Array, Int64Array, RecordArray
 NOBODY = -1
 """No row."""
 
-NEVER = -2
+REFUSED_START = -2
 """``start`` of a job that was refused when it arrived."""
 
 STARTS, INTERRUPTIONS = 0, 1
@@ -122,17 +122,19 @@ ACTION = _record(
 
 
 class JobTable(NamedTuple):
-    """What the jobs ask for and are, ``[R]`` each.
-
-    ``submit`` ascends.  ``memory``, ``used_memory`` (what it really uses, -1: as much) and ``may_run`` (whether admission
-    takes it) are empty where nobody reads them.
-    """
+    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``memory`` is empty where hosts do not matter."""
 
     submit: Int64Array
     procs: Int64Array
     estimate: Int64Array
-    run: Int64Array
     memory: Int64Array
+
+
+class LogTable(NamedTuple):
+    """What a log knows of the jobs and no policy does, ``[R]`` each: how long a job runs, the memory that it really uses (-1:
+    what it asks for), and whether admission takes it.  The last two are empty where hosts do not matter."""
+
+    run: Int64Array
     used_memory: Int64Array
     may_run: Int8Array
 

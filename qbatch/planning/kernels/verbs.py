@@ -14,14 +14,15 @@ from qbatch.planning.kernels.tables import (
     FREE,
     FREE_MEMORY,
     MEMORY,
-    NEVER,
     NOBODY,
+    REFUSED_START,
     RESIZE,
     RESUME,
     START,
     SUSPEND,
     TRY,
     JobTable,
+    LogTable,
     ScheduleTable,
     StateTables,
 )
@@ -64,7 +65,7 @@ def close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> 
 @kernel
 def refuse(row: int, state: StateTables, done: ScheduleTable) -> None:
     """A job that has just arrived is turned away for good."""
-    done.start[row] = NEVER
+    done.start[row] = REFUSED_START
     state.counts[0].refused += 1
 
 
@@ -197,11 +198,11 @@ def note_interval(row: int, now: int, is_kept: int, state: StateTables, done: Sc
 
 
 @kernel
-def go_on(row: int, procs: int, now: int, jobs: JobTable, state: StateTables) -> None:
+def go_on(row: int, procs: int, now: int, jobs: JobTable, log: LogTable, state: StateTables) -> None:
     """Let a job run on from now with so many processors."""
     run = state.runs[row]
     run.since, run.procs = now, procs
-    left = jobs.run[row] * jobs.procs[row] - run.done
+    left = log.run[row] * jobs.procs[row] - run.done
     run.due = now + (-(-left // procs) if left > 0 else 0)
     note_end(run.due, row, state)
 
@@ -241,7 +242,8 @@ def stop(row: int, state: StateTables, done: ScheduleTable) -> None:
 
 @kernel
 def start(
-    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable
+    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobTable, log: LogTable, state: StateTables,
+    done: ScheduleTable,
 ) -> None:  # fmt: skip
     """Let a job run from its beginning, on trial until an instant if ``until`` is one.
 
@@ -255,11 +257,11 @@ def start(
     enter_running(row, state)
     if procs != jobs.procs[row]:
         run.is_cut = 1
-    used = jobs.memory[row] if jobs.used_memory[row] < 0 else jobs.used_memory[row]
+    used = jobs.memory[row] if log.used_memory[row] < 0 else log.used_memory[row]
     if until >= 0 and state.hosts[MEMORY, host] > 0 and used > held:
         run.since, run.procs, run.due, run.until = now, procs, FOREVER, now
     else:
-        go_on(row, procs, now, jobs, state)
+        go_on(row, procs, now, jobs, log, state)
     if until >= 0:
         note_end(run.until, row, state)
 
@@ -328,7 +330,9 @@ def suspend(row: int, held: int, now: int, state: StateTables, done: ScheduleTab
 
 
 @kernel
-def resume(row: int, procs: int, held: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable) -> None:
+def resume(
+    row: int, procs: int, held: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
+) -> None:  # fmt: skip
     """A suspended job goes on where it was, with so many processors and so much memory."""
     run = state.runs[row]
     book(state.hosts, done.host[row], -procs, run.held - held)
@@ -336,18 +340,20 @@ def resume(row: int, procs: int, held: int, now: int, jobs: JobTable, state: Sta
     state.counts[0].suspended -= 1
     run.held = held
     enter_running(row, state)
-    go_on(row, procs, now, jobs, state)
+    go_on(row, procs, now, jobs, log, state)
 
 
 @kernel
-def resize(row: int, procs: int, now: int, jobs: JobTable, state: StateTables, done: ScheduleTable) -> None:
+def resize(
+    row: int, procs: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
+) -> None:  # fmt: skip
     """A running job goes on with another number of processors."""
     run = state.runs[row]
     run.done += (now - run.since) * run.procs
     note_interval(row, now, 1, state, done)
     book(state.hosts, done.host[row], run.procs - procs, 0)
     state.counts[0].free += run.procs - procs
-    go_on(row, procs, now, jobs, state)
+    go_on(row, procs, now, jobs, log, state)
 
 
 @kernel
@@ -358,8 +364,8 @@ def reason_against(
     if row < 0 or row >= arrived:
         return NOT_WAITING
     run = state.runs[row]
-    if kind == START or kind == TRY:
-        if run.since >= 0 or run.done >= 0 or done.start[row] == NEVER or done.end[row] >= 0:
+    if kind in (START, TRY):
+        if run.since >= 0 or run.done >= 0 or done.start[row] == REFUSED_START or done.end[row] >= 0:
             return NOT_WAITING
         need, more = procs, held
     elif kind == RESUME:
@@ -380,7 +386,8 @@ def reason_against(
 
 @kernel
 def carry_out(
-    count: int, now: int, arrived: int, is_checked: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+    count: int, now: int, arrived: int, is_checked: bool, jobs: JobTable, log: LogTable, state: StateTables,
+    done: ScheduleTable,
 ) -> int:  # fmt: skip
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started`` and return how
     many they are.  The first action that may not be is noted in ``counts``, and what follows it is not carried out."""
@@ -398,12 +405,12 @@ def carry_out(
         if action.kind == SUSPEND:
             suspend(row, action.held, now, state, done)
         elif action.kind == RESUME:
-            resume(row, action.procs, action.held, now, jobs, state, done)
+            resume(row, action.procs, action.held, now, jobs, log, state, done)
         elif action.kind == RESIZE:
-            resize(row, action.procs, now, jobs, state, done)
+            resize(row, action.procs, now, jobs, log, state, done)
         else:
             until = action.until if action.kind == TRY else -1
-            start(row, action.host, action.procs, action.held, until, now, jobs, state, done)
+            start(row, action.host, action.procs, action.held, until, now, jobs, log, state, done)
             last = max(last, row)
             if done.start[row] < 0:
                 done.start[row] = now

@@ -4,8 +4,8 @@ A round is design.md's "The meaning of one instant": advance to the next instant
 sequence; timers; arrivals; one ``decide``; what it decided is carried out.  Another round of the same instant follows where that
 made an event.  Rows are jobs in order of sequence; ``submit`` ascends.
 
-``decide`` and the constants below are put in by :func:`loop_around`: to the compiler they are constants, so that a loop holds only
-what its policy needs.
+``decide`` and the names in capitals below are put in by :func:`loop_around`: to the compiler they are constants, so that a loop
+holds only what its policy needs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from qbatch.planning.kernels.tables import (
     STARTS,
     Instant,
     JobTable,
+    LogTable,
     Needs,
     ScheduleTable,
     StateTables,
@@ -68,12 +69,14 @@ def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleT
 
 
 @kernel
-def run_rounds(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int) -> bool:
+def run_rounds(  # noqa: PLR0915, it is one thought
+    jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
+) -> bool:  # fmt: skip
     """Run up to ``budget`` rounds, or until there may be no space for more intervals; tell whether all is done.
 
     An action that may not be carried out ends the run: ``counts.fault`` tells why.
     """
-    submit, procs, estimate, run = jobs.submit, jobs.procs, jobs.estimate, jobs.run
+    submit, procs, estimate, run = jobs.submit, jobs.procs, jobs.estimate, log.run
     start, kind = done.start, done.kind
     endings, waiting, started = state.endings, state.waiting, state.started
     ends, amounts = state.parts[END], state.parts[PROCS]
@@ -114,7 +117,7 @@ def run_rounds(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: 
         scan_from = head if ended > 0 else tail
         first_arrived = arrived
         while arrived < rows and submit[arrived] == now:
-            if HAS_HOSTS and not jobs.may_run[arrived]:
+            if HAS_HOSTS and not log.may_run[arrived]:
                 refuse(arrived, state, done)
             elif HAS_QUEUE:
                 waiting[tail] = arrived
@@ -127,7 +130,7 @@ def run_rounds(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: 
         instant = Instant(now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned)
         count = decide(instant, jobs, state, done, memory)
         if GIVES == INTERRUPTIONS:
-            count = carry_out(count, now, arrived, IS_CHECKED, jobs, state, done)
+            count = carry_out(count, now, arrived, IS_CHECKED, jobs, log, state, done)
             active, free, head = counts.running, counts.free, counts.head
             longest = max(longest, tail - head + count)
         else:
