@@ -35,7 +35,7 @@ from qbatch.planning.kernels.tables import (
 )
 from qbatch.planning.kernels.verbs import NO_ROOM, NOT_RUNNING, NOT_SUSPENDED, NOT_WAITING
 from qbatch.planning.policy import Compiled
-from qbatch.planning.spaces import PoolSpace, space_of
+from qbatch.planning.spaces import space_of
 from qbatch.replay.calendar import ProgressCallback
 from qbatch.replay.kernels.loop import loop_around
 
@@ -109,9 +109,7 @@ def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> 
     """Return what the jobs ask for, and what the log knows of them."""
     if not compiled.needs.has_hosts:
         return JobTable(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
-    may_run = np.ones(len(work), np.bool_)
-    if space_of(machine) is not PoolSpace:
-        may_run &= Admission(machine).holds(work.procs, np.asarray(work.memory))
+    may_run = Admission(machine).holds(work.procs, np.asarray(work.memory))
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
     asked, used = (np.ascontiguousarray(column, np.int64) for column in (work.memory, work.used_memory))
