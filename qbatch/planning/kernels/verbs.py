@@ -8,7 +8,7 @@ processors that the job asked for, leaves an execution interval.
 from __future__ import annotations
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     FREE,
@@ -176,7 +176,7 @@ def note_end(instant: int, row: int, state: StateTables) -> None:
     counts.ends += 1
 
 
-@kernel
+@inlined_kernel
 def next_end(state: StateTables) -> int:
     """Return the next instant at which a job, or a trial, is over, ``FOREVER`` for none."""
     counts, endings = state.counts[0], state.endings
@@ -266,7 +266,7 @@ def start(
         note_end(run.until, row, state)
 
 
-@kernel
+@inlined_kernel
 def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
     """End the jobs that end now, then put the trials that are over back into the queue, both in order of sequence; return the
     new head of the queue.
@@ -384,7 +384,7 @@ def reason_against(
     return 0 if need <= state.hosts[FREE, host] and has_memory else NO_ROOM
 
 
-@kernel
+@inlined_kernel
 def carry_out(
     count: int, now: int, arrived: int, is_checked: bool, jobs: JobTable, log: LogTable, state: StateTables,
     done: ScheduleTable,
