@@ -168,13 +168,16 @@ class Compilable(Protocol):
 
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     """Return what decides as the policy does on this machine, as a kernel, or None: then the engine runs it."""
-    kind = type(policy)
+    # The spaces bring the compiler, which only who runs a policy has to load.
+    from qbatch.planning.compiled_policy import CompiledPolicy
+    from qbatch.planning.spaces import space_of
+
+    kind: Any = type(policy)
     # A class derived from one that is compiled may decide otherwise: it says itself whether it does not.
     is_its_own = "compiled_on" in vars(kind) or kind.__module__.startswith("qbatch.policies.")
-    if not (is_its_own and isinstance(policy, Compilable)):
+    is_a_kernel = isinstance(policy, CompiledPolicy) and kind.decide is CompiledPolicy.decide
+    if not (isinstance(policy, Compilable) and (is_its_own or is_a_kernel)):
         return None
-    # The spaces bring the compiler, which only who runs a policy has to load.
-    from qbatch.planning.spaces import space_of
 
     compiled = policy.compiled_on(machine)
     if compiled is None or space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:

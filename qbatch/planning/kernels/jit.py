@@ -238,7 +238,8 @@ class Kernel:
         """What Numba makes of it."""
         njit, function = _numba().njit, self.py_func
         function.__qualname__ = self.qualified_name
-        compiled = njit(cache=cache_folder() is not None, nogil=True, **self._options)(function)
+        is_kept = cache_folder() is not None and os.path.exists(function.__code__.co_filename)
+        compiled = njit(cache=is_kept, nogil=True, **self._options)(function)
         return _alone(compiled, f"{function.__module__}.{function.__qualname__}")
 
     @cached_property
@@ -249,11 +250,16 @@ class Kernel:
         theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
         """
         name = self.py_func.__code__.co_qualname
-        if self._identity is None or not (self._closure or self._constants):
+        if self._identity is None or not (self._closure or self._constants or self._is_outside):
             return name
         factory, dot, name = name.rpartition(".<locals>.")
         made_with = hashlib.sha256(self._identity.encode()).hexdigest()[:8]
         return f"{factory}_{made_with}{dot}{name}" if factory else f"{name}_{made_with}"
+
+    @property
+    def _is_outside(self) -> bool:
+        """Whether it is no kernel of ours."""
+        return not self.py_func.__module__.startswith("qbatch.")
 
     @property
     def signatures(self) -> list[Any]:
@@ -273,6 +279,10 @@ class Kernel:
         if not all(isinstance(value, int | float | str) for value in values):
             return None
         made_with = f"{names}{values}" if values else ""
+        if self._is_outside:
+            # The cache folder is named by our sources; a kernel of somebody else is known by its own.
+            with suppress(OSError):
+                made_with += hashlib.sha256(Path(self.py_func.__code__.co_filename).read_bytes()).hexdigest()
         return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{made_with}"
 
     def __call__(self, *arguments: Any) -> Any:

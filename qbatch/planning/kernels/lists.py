@@ -140,6 +140,22 @@ def list_pass(
 
 
 @allocating_kernel
+def start_in_order(instant: Instant, jobs: JobTable, state: StateTables, rows: Int64Array, depth: int) -> int:
+    """Make one pass over waiting rows in the order given: start what fits, beside reservations for the first ``depth`` that do not.
+
+    The starts stand in ``state.started`` and ``state.places``; returns how many they are.
+    """
+    begun = np.empty((2, min(rows.shape[0], instant.free)), np.int64)
+    count, _ = host_pass(
+        instant.now, rows, depth, False, jobs.procs, jobs.memory, jobs.estimate, state.hosts.copy(), state.parts, instant.parts,
+        np.empty((3, 0), np.int64), begun, np.empty((3, min(depth, rows.shape[0])), np.int64),
+    )  # fmt: skip
+    for place in range(count):
+        state.started[place], state.places[place] = begun[ROW, place], begun[WHERE, place]
+    return count
+
+
+@allocating_kernel
 def in_order(instant: Instant, jobs: JobTable, waiting: Int64Array, memory: HostList) -> Int64Array:
     """Return the waiting rows as they are looked through."""
     rows = waiting[instant.head : instant.tail].copy()

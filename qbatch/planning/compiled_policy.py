@@ -1,0 +1,165 @@
+"""A policy that decides by one kernel: the replay runs it compiled, and the engine calls the same kernel with a view's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qbatch.model.actions import Action, WakeAt
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Machine
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import (
+    ACTION,
+    COUNTS,
+    ENDS,
+    INTERVAL,
+    NO_PARTS,
+    PARTS,
+    RUN,
+    STARTS,
+    Instant,
+    JobTable,
+    Needs,
+    ScheduleTable,
+    StateTables,
+)
+from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.policy import Compiled
+from qbatch.planning.view import View
+
+_NONE = np.empty(0, np.int64)
+
+
+class CompiledPolicy:
+    """The base of a policy whose decisions are those of a kernel, for whole jobs on hosts or on a pool.
+
+    A derived class gives ``name``; ``kernel``, a ``decide`` (docs/writing-policies.md, "A compiled policy"); ``needs``, what it
+    gives and reads, where that is not the default: starts by host, and the running jobs in order of expected end; and
+    ``new_tables``.  It may add ``explain``.  One that redefines ``decide`` is not run compiled.
+    """
+
+    name: str
+    kernel: Callable[..., int]
+    needs = Needs(reads=PARTS, has_hosts=True)
+
+    def new_tables(self, machine: Machine, rows: int) -> Any:
+        """Return what the kernel gets as ``memory``: a NamedTuple of numbers and arrays.
+
+        An array by job has ``rows`` entries, made as for jobs of which nothing has happened yet; when more jobs come, the engine
+        asks for longer ones and copies what stands in the old.
+        """
+        raise NotImplementedError
+
+    def compiled_on(self, machine: Machine) -> Compiled:
+        """Return the kernel."""
+        return Compiled(self.kernel, self.needs, lambda work, machine: self.new_tables(machine, len(work)))
+
+    def new_memory(self, machine: Machine) -> LiveTables:
+        """Return the record for a machine on which nothing has happened yet.
+
+        Raises:
+            UsageError: jobs are chunks over the hosts of the machine, or the kernel interrupts jobs.
+        """
+        from qbatch.planning.spaces import space_of
+
+        if not space_of(machine).places(machine):
+            raise UsageError(f"policy {self.name} places whole jobs, and on this machine jobs are chunks over several hosts")
+        if self.needs.gives != STARTS:
+            raise UsageError(f"policy {self.name} interrupts jobs: a kernel that does so is replayed only")
+        return LiveTables(64, self.new_tables(machine, 64))
+
+    def decide(self, view: View) -> Iterable[Action]:
+        """Make one pass by the kernel."""
+        memory: LiveTables = view.memory
+        rows = len(view.columns.submit)
+        if rows > memory.rows:
+            memory.rows = 2 * rows
+            memory.tables = _with_old(self.new_tables(view.machine, memory.rows), memory.tables)
+        instant, jobs, state, done = tables_of(view, self.needs)
+        count = int(self._live_kernel(instant, jobs, state, done, memory.tables))
+        starts = state.started[:count].tolist()
+        places = state.places[:count].tolist() if self.needs.has_hosts else [0] * count
+        actions: list[Action] = [view.space.start_in(row, place) for row, place in zip(starts, places, strict=True)]
+        timer = int(state.counts[0]["timer"])
+        if self.needs.has_timers and timer < FOREVER:
+            actions.append(WakeAt(timer))
+        return actions
+
+    @cached_property
+    def _live_kernel(self) -> Callable[..., int]:
+        return live(type(self).kernel)
+
+
+class LiveTables:
+    """What the engine keeps for a compiled policy: for how many jobs there is space, and its tables."""
+
+    def __init__(self, rows: int, tables: Any) -> None:
+        self.rows = rows
+        self.tables = tables
+
+
+def _with_old(new: Any, old: Any) -> Any:
+    """Return new tables that begin with what stands in the old ones."""
+    parts = []
+    for fresh, known in zip(new, old, strict=True):
+        if isinstance(fresh, np.ndarray):
+            fresh[tuple(map(slice, known.shape))] = known
+        parts.append(fresh if isinstance(fresh, np.ndarray) else known)
+    return type(new)(*parts)
+
+
+def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables, ScheduleTable]:
+    """Return a view as a kernel gets it in a replay."""
+    columns, queue, space = view.window.long_columns, view.queue, view.space
+    rows, free, most = len(view.columns.submit), view.free_procs, min(len(view.queue), view.free_procs) + 1
+    parts, count = _parts(view, needs, most)
+    counts = np.zeros(1, COUNTS)
+    counts["arrived"], counts["free"], counts["running"], counts["timer"] = rows, free, len(view.running), FOREVER
+    host = _NONE
+    if needs.has_hosts and needs.reads_ended:
+        host = np.empty(rows, np.int64)
+        for run in (*view.running.values(), *view.ended):
+            host[run.row] = space.place_of(run)
+    first = min(view.arrived, default=rows)
+    begin = len(queue) - len(view.arrived) if view.only_arrivals and not view.is_late else 0
+    instant = Instant(
+        view.now, free, 0, len(queue), max(begin, 0), count, first, rows, len(view.finished), len(view.requeued)
+    )
+    state = StateTables(
+        counts=counts,
+        endings=np.empty((0, 2), np.int64),
+        waiting=queue,
+        parts=parts,
+        hosts=space.hosts(),
+        started=np.empty(most, np.int64),
+        places=np.empty(most if needs.has_hosts else 0, np.int64),
+        ended=np.array(view.finished, np.int64),
+        returned=np.array(view.requeued, np.int64),
+        runs=np.empty(0, RUN),
+        running=_NONE,
+        intervals=np.empty(0, INTERVAL),
+        actions=np.empty(0, ACTION),
+    )
+    jobs = JobTable(columns.submit, columns.procs, columns.estimate, columns.memory)
+    return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
+
+
+def _parts(view: View, needs: Needs, more: int) -> tuple[Int64Array, int]:
+    """Return the running jobs in order of expected end, with space for ``more``, and how many they are."""
+    from qbatch.planning.spaces.parts import open_parts
+    from qbatch.planning.spaces.pool import PoolSpace, pool_pieces
+
+    if needs.reads == NO_PARTS:
+        return np.empty((4, 0), np.int64), 0
+    if needs.reads == ENDS or isinstance(view.space, PoolSpace):
+        found, count = pool_pieces(view)
+    else:
+        found, count = open_parts(view)
+    parts = np.empty((4, count + more), np.int64)
+    parts[:, :count] = found[:, :count]
+    return parts, count
