@@ -29,7 +29,7 @@ from tests.policies.test_immediate import SECOND, asked, random_case, schedule_o
 
 def water_fill(room: int, wanted: list[int]) -> list[int]:
     """Let those who want processors come to one host in turn; return what each has in equal shares."""
-    state = shares.new_state(one_host(1), (0, FOREVER, 0))
+    state = shares.new_state(one_host(1), (0, FOREVER, 0, 0))
     state.hosts[0, shares.CPUS] = room
     for row, want in enumerate(wanted):
         shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_GUEST, state)
