@@ -70,7 +70,7 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
     """Return when waiting jobs start and end: those that were asked for, and whatever else became known meanwhile.
 
     A start is known when it comes, and so is the end then, unless the policy still suspends or resizes the job: then it is waited
-    for.
+    for.  One that is asked for and never starts is looked for until nothing is due any more.
 
     Args:
         core: a copy of the live one; it is used up.
@@ -102,7 +102,7 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
 def _prepare(core: Core, now: int) -> None:
     """Let what runs end as is expected of it, as an emulated job would."""
     core.settings = structs.replace(core.settings, executor="emulated", mail_command=())
-    core.runs, core.faults = AsExpected(core), []
+    core.runs, core.faults, core.keeps_records = AsExpected(core), [], False
     core.now = max(core.now, now)
     for pool in core.pools:
         for job in pool.running.values():
@@ -126,30 +126,31 @@ class _Starts:
         self.unsettled: dict[JobKey, int] = {}
         self._core = core
         self._on_hosts = {key for pool in core.pools for key in pool.running}  # they started before, and are not asked about
+        self._changes = {  # pools whose policy may suspend or resize every job that runs
+            pool.settings.name for pool in core.pools
+            if isinstance(pool.policy, Phased) or getattr(pool.policy, "is_malleable", False)
+        }  # fmt: skip
 
     def take(self, effects: Iterable[object]) -> list[JobKey]:
         """Take what happened at an instant; return the jobs of which all is known since."""
         touched: dict[JobKey, None] = {}
         settled: list[JobKey] = []
         for effect in effects:
-            if not isinstance(effect, Happening) or (key := effect.key) is None or key in self._on_hosts:
+            if not isinstance(effect, Happening) or (key := effect.key) is None or key.member == ARRAY or key in self._on_hosts:
                 continue
-            if key.member == ARRAY:
-                settled += [key] if effect.kind == "ended" else ()
-            elif effect.kind == "started":
+            if effect.kind == "started":
                 self.unsettled[key] = effect.at
                 touched[key] = None
             elif effect.kind == "requeued":  # a trial, or an attempt that was lost: it is to start once more
                 self.unsettled.pop(key, None)
                 self.found.pop(key, None)
             elif effect.kind == "ended":
-                start = self.unsettled.pop(key, None)
-                if start is None and key in self.found:
-                    start = self.found[key].start
-                if start is not None:
-                    self.found[key] = Expected(start, effect.at)
-                settled.append(key)
-            elif effect.kind in ("suspended", "resumed", "resized") and (key in self.found or key in self.unsettled):
+                if key in self.found:
+                    self.unsettled[key] = self.found[key].start
+                if key in self.unsettled:  # it did start
+                    self.found[key] = Expected(self.unsettled.pop(key), effect.at)
+                    settled.append(key)
+            elif effect.kind in ("suspended", "resumed", "resized"):
                 if key in self.found:
                     self.unsettled[key] = self.found.pop(key).start
                 touched[key] = None
@@ -163,8 +164,7 @@ class _Starts:
     def _is_settled(self, job: BatchJob) -> bool:
         """Tell whether a job that has started runs on until its end."""
         pool = self._core.pool_of(job)
-        is_changed = isinstance(pool.policy, Phased) or getattr(pool.policy, "is_malleable", False)
-        return job.under_way.due >= 0 and not is_changed and not _is_on_trial(pool, job)
+        return job.under_way.due >= 0 and pool.settings.name not in self._changes and not _is_on_trial(pool, job)
 
     def known(self) -> dict[JobKey, Expected]:
         """Return all starts, those whose end is not settled with the end that they would have if they ran on from now on."""
