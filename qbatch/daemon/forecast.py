@@ -1,214 +1,199 @@
-"""When each waiting job is expected to start: the policy run forward from the present state.
+"""When each waiting job is expected to start: the batch server's core, driven by itself from the present state.
 
-The running jobs end by their estimates, the waiting ones run as long as they ask, nothing else is submitted.  Or all run as
-long as is expected of them by other means; the policy goes by the estimates all the same.  Where the policy remembers
-nothing, ranks by arrival and processors alone decide, the compiled replay does it; everywhere else the engine itself is
-driven on, with the plans and promises that it has, so every policy is forecast by its own code.
+A copy of the core goes on in virtual time, instant by instant, as the daemon's own does (:mod:`qbatch.daemon.core.passes`), so
+the policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for the run time
+that is expected of it, and ends well; nothing else is submitted, nobody releases a hold.  It goes on until what was asked for
+is known: what a forecast costs is bounded by the question, not by the queue.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
+from msgspec import structs
 
-from qbatch.engine.engine import Engine
-from qbatch.engine.round import Round
-from qbatch.model.actions import Resume, Start, Suspend
-from qbatch.model.events import Event, Finished, Woken
-from qbatch.model.machine import one_host
-from qbatch.model.record import Workload
-from qbatch.planning.policy import ListLoop, Phased, Policy, loop_of
-from qbatch.planning.view import OVERDUE, Run, View
-from qbatch.replay.drivers import run
+from qbatch.daemon.core import passes
+from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.state import Core, Happening, PoolState
+from qbatch.daemon.core.states import BatchState
+from qbatch.model.progress import time_left
+from qbatch.planning.policy import Phased
+from qbatch.planning.run_times import LAST, mean_run_time, outlasting
+from qbatch.planning.view import OVERDUE
+from qbatch.wire.identifiers import ARRAY, JobKey
 
-BUDGET = 30.0
-"""Seconds for one forecast; a job that has no start by then has none."""
-
-_BY_ESTIMATES: Mapping[int, int] = MappingProxyType({})
+ALL = 1 << 62
+"""A number of starts that is never reached: all that come."""
 
 
 class Expected(NamedTuple):
-    """When a job is expected to start and to end."""
+    """When a job is expected to start and to end, in microseconds."""
 
     start: int
     end: int
 
 
-def is_quick(engine: Engine, policy: Policy, stopped: frozenset[int]) -> bool:
-    """Whether the compiled replay can tell the forecast; it leaves the engine as it is."""
-    loop = loop_of(policy, engine.machine)
-    is_plain = isinstance(loop, ListLoop) and loop.order == "fcfs" and not loop.is_sticky
-    view = engine.view()
-    return is_plain and view.space.counts_only and not view.suspended and not stopped
+class Forecast(NamedTuple):
+    """``found``: by job.  ``is_whole``: it holds every start that comes by itself.  ``was_cut``: its time ran out."""
+
+    found: dict[JobKey, Expected]
+    is_whole: bool
+    was_cut: bool
 
 
-def forecast(
-    engine: Engine, policy: Policy, now: int, stopped: frozenset[int] = frozenset(),
-    run_times: Mapping[int, int] = _BY_ESTIMATES,
-) -> list[tuple[int, int, int]]:
-    """Return (row, start, end) of each waiting row that can start; the engine is used up.
+class AsExpected:
+    """Jobs run for their walltimes, or for the run times that are expected of them, and end with 0."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # what ends from now on is none to go by
+
+    def run_of(self, job: BatchJob) -> int:
+        """Return how long a job is expected to run in all, in microseconds.
+
+        That is its walltime, or how long the last jobs of its user ran on average; if it has run for longer than that it goes
+        on, at most to its walltime.
+        """
+        walltime = job.prepared.walltime
+        if self._core.settings.forecast_run_times == "estimates":
+            return walltime
+        found = mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
+        if found is None:
+            return walltime
+        return found if job.attempt is None else outlasting(found, job.walltime_used(self._core.now), walltime)
+
+    def status_of(self, job: BatchJob) -> int:
+        """Return 0."""
+        return 0
+
+
+def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> Forecast:
+    """Return when waiting jobs start and end: those that were asked for, and whatever else became known meanwhile.
+
+    A start is known when it comes, and so is the end then, unless the policy may still suspend or resize the job: then the end
+    is waited for.  A job that is asked for and never starts is looked for until nothing is due any more.
 
     Args:
-        engine: a copy of the live one.
-        policy: the policy that it has.
+        core: a copy of the live one; it is used up.
         now: the instant from which to go on, in microseconds.
-        stopped: rows that hold their hosts and are suspended: they do not end.
-        run_times: the run times that are expected, by row, as the engine counts them (:func:`qbatch.daemon.forecast_run_times.
-            run_times_in`); of other rows the estimates.
+        first: how many jobs are asked for, the first to start.
+        keys: jobs that are asked for as well; of an array whichever of its jobs starts first.
+        budget: seconds of the wall that it may take.
     """
-    if is_quick(engine, policy, stopped) and not _are_longer(engine.view(), run_times):
-        return _replayed(engine, policy, now, run_times)
-    return _driven(engine, now, stopped, run_times)
-
-
-def _are_longer(view: View, run_times: Mapping[int, int]) -> bool:
-    """Whether a running job is expected to run for longer than its estimate, as the engine counts."""
-    return any(run_times.get(row, 0) > view.columns.estimate[row] for row in view.running)
-
-
-def _earlier(view: View, run: Run, run_times: Mapping[int, int]) -> int:
-    """Return how much earlier than by its estimate a job that runs ends by what is expected of it; below 0: later."""
-    job = view.jobs[run.row]
-    return (job.estimate - run_times.get(run.row, job.estimate)) * job.procs // run.procs
-
-
-def _replayed(engine: Engine, policy: Policy, now: int, run_times: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """The compiled replay: what runs arrives an instant earlier and starts at once, what waits arrives now."""
-    view = engine.view()
-    running = [
-        (view.expected_end(each), _earlier(view, each, run_times), view.open_procs_of(each)) for each in view.running.values()
-    ]
-    running = [each for each in running if each[-1] > 0]
-    queue = np.asarray(view.queue)
-    count = len(running)
-    rows = count + len(queue)
-    ends = np.array([end for end, _, _ in running], np.int64)
-    earlier = np.array([each for _, each, _ in running], np.int64)
-    zeros = np.zeros(rows, np.int64)
-    estimate = np.concatenate([np.maximum(ends - now, 1) + 1, view.columns.estimate[queue]]).astype(np.int64)
-    estimates = zip(queue.tolist(), view.columns.estimate[queue].tolist(), strict=True)
-    waiting = np.array([run_times.get(row, each) for row, each in estimates], np.int64)
-    expected = np.concatenate([np.maximum(ends - earlier - now, 1) + 1, waiting])
-    procs = np.concatenate([np.array([each for _, _, each in running], np.int64), view.columns.procs[queue]])
-    submit = np.concatenate([np.full(count, now - 1, np.int64), np.full(len(queue), now, np.int64)])
-    absent = np.full(rows, -1, np.int64)
-    number = np.arange(rows, dtype=np.int64)
-    work = Workload(
-        "forecast", view.open_procs, number, submit, procs.astype(np.int64), estimate, expected, expected, zeros,
-        absent, absent, absent, np.ones(rows, np.bool_), number,
-    )  # fmt: skip
-    if not rows or view.open_procs < 1:
-        return []
-    schedule = run(work, one_host(view.open_procs), policy)
-    starts, finishes = schedule.start[count:].tolist(), schedule.end[count:].tolist()
-    return [(row, start, end) for row, start, end in zip(queue.tolist(), starts, finishes, strict=True) if start >= 0]
-
-
-def _driven(
-    engine: Engine, now: int, stopped: frozenset[int], run_times: Mapping[int, int]
-) -> list[tuple[int, int, int]]:
-    """The engine, driven by estimates until no job waits or the time is up."""
-    deadline = time.monotonic() + BUDGET
-    if isinstance(engine.policy, Phased):
-        return _driven_through_phases(engine, now, stopped, deadline, run_times)
-    ends = _ends(engine, now, stopped, run_times)
-    found: dict[int, tuple[int, int]] = {}
-    instant = now
-    events: list[Event] = [Woken()]
-    while time.monotonic() < deadline:
-        done = engine.handle(instant, events)
-        if not _note(engine, done, found, ends, run_times) or not len(engine.view().queue):
+    deadline = time.monotonic() + budget
+    _prepare(core, now)
+    starts = _Starts(core)
+    wanted = set(keys)
+    has_first = first <= 0  # whether these have started: of what starts later only ``keys`` are asked for
+    at: int | None = now
+    while at is not None:
+        passes.advance(core, max(core.now, at))
+        wanted.difference_update(starts.take(core.take_effects()))
+        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not _any_waits(core)):
+            has_first = True
+            wanted.update(starts.unsettled)
+        if has_first and not wanted:
             break
-        timer = engine.next_timer()
-        candidates = ([ends[0][0]] if ends else []) + ([timer] if timer is not None else [])
-        if not candidates:
-            break
-        instant = max(min(candidates), instant)
-        events = []
-        while ends and ends[0][0] <= instant:
-            events.append(Finished(heapq.heappop(ends)[1]))
-        events = events or [Woken()]
-    return [(row, start, end) for row, (start, end) in found.items()]
+        if time.monotonic() > deadline:
+            return Forecast(starts.known(), is_whole=False, was_cut=True)
+        at = core.now if core.is_dirty else passes.next_due(core)
+    return Forecast(starts.known(), is_whole=at is None or not _any_waits(core), was_cut=False)
 
 
-def _ends(
-    engine: Engine, now: int, stopped: frozenset[int], run_times: Mapping[int, int]
-) -> list[tuple[int, int]]:
-    """Return when the running jobs end by the run times that are expected, as a heap."""
-    ends: list[tuple[int, int]] = []
-    view = engine.view()
-    for row, each in view.running.items():
-        if row in stopped or is_cut_short(engine, row):
-            continue
-        end = each.expected_end - _earlier(view, each, run_times)
-        heapq.heappush(ends, (end if end > now else now + OVERDUE, row))
-    return ends
+def _prepare(core: Core, now: int) -> None:
+    """Let what runs end as is expected of it, as an emulated job would."""
+    core.settings = structs.replace(core.settings, executor="emulated", mail_command=())
+    core.runs, core.faults, core.keeps_records = AsExpected(core), [], False
+    core.now = max(core.now, now)
+    for pool in core.pools:
+        for job in pool.running.values():
+            progress, work = job.under_way, core.runs.run_of(job) * job.prepared.request.procs
+            core.timers.pause(progress, core.now)
+            progress.work = work if progress.done < work else progress.done + OVERDUE * progress.procs
+            if job.state is not BatchState.SUSPENDED:
+                core.timers.resume(job, progress, core.now)
+    core.take_effects()
 
 
-def _driven_through_phases(
-    engine: Engine, now: int, stopped: frozenset[int], deadline: float, run_times: Mapping[int, int]
-) -> list[tuple[int, int, int]]:
-    """The engine under a policy that divides the time: a suspended job goes on later, and ends then."""
-    ends = {row: end for end, row in _ends(engine, now, stopped, run_times)}
-    waiting = set(engine.view().queue.tolist())
-    starts: dict[int, int] = {}
-    found: list[tuple[int, int, int]] = []
-    instant = now
-    events: list[Event] = [Woken()]
-    while waiting and time.monotonic() < deadline:
-        done = engine.handle(instant, events)
-        view = engine.view()
-        running = view.running
-        for action in done.actions:
-            if isinstance(action, Suspend):
-                ends.pop(action.row, None)
-            elif isinstance(action, Start | Resume) and action.row not in stopped:
-                end = running[action.row].expected_end - _earlier(view, running[action.row], run_times)
-                ends[action.row] = end if end > instant else instant + (OVERDUE if isinstance(action, Resume) else 0)
-                if isinstance(action, Start):
-                    starts[action.row] = instant
-        candidates = [*ends.values()]
-        timer = engine.next_timer()
-        if timer is not None:
-            candidates.append(timer)
-        if not candidates:
-            break
-        instant = max(min(candidates), instant)
-        finished = [row for row, end in ends.items() if end <= instant]
-        for row in finished:
-            del ends[row]
-            if row in waiting:
-                waiting.remove(row)
-                found.append((row, starts[row], instant))
-        events = [*map(Finished, finished)] or [Woken()]
-    return found + [(row, starts[row], ends.get(row, instant)) for row in sorted(waiting & starts.keys())]
+class _Starts:
+    """What is known of the jobs that have started in a forecast.
 
+    ``found``: those whose end is known.  ``unsettled``: starts of those whose end is not: the policy has suspended them, or may
+    suspend or resize them, or they run a trial that ends before they do.
+    """
 
-def is_cut_short(engine: Engine, row: int) -> bool:
-    """Tell whether a row runs a trial that its quantum ends before its estimate: it will start once more."""
-    view = engine.view()
-    run = view.running[row]
-    return engine.is_trial(row) and run.expected_end < run.since + view.jobs[row].estimate
+    def __init__(self, core: Core) -> None:
+        self.found: dict[JobKey, Expected] = {}
+        self.unsettled: dict[JobKey, int] = {}
+        self._core = core
+        self._on_hosts = {key for pool in core.pools for key in pool.running}  # they started before, and are not asked about
+        self._changes = {  # pools whose policy may suspend or resize every job that runs
+            pool.settings.name for pool in core.pools
+            if isinstance(pool.policy, Phased) or getattr(pool.policy, "is_malleable", False)
+        }  # fmt: skip
 
-
-def _note(
-    engine: Engine, done: Round, found: dict[int, tuple[int, int]], ends: list[tuple[int, int]], run_times: Mapping[int, int]
-) -> bool:
-    """Note what started; tell whether to go on (a policy that suspends has no forecast beyond its first suspension)."""
-    for action in done.actions:
-        if isinstance(action, Suspend):
-            return False
-        if isinstance(action, Start):
-            if is_cut_short(engine, action.row):
+    def take(self, effects: Iterable[object]) -> list[JobKey]:
+        """Take what happened at an instant; return the jobs of which all is known since."""
+        touched: dict[JobKey, None] = {}
+        settled: list[JobKey] = []
+        for effect in effects:
+            if not isinstance(effect, Happening) or (key := effect.key) is None or key.member == ARRAY or key in self._on_hosts:
                 continue
-            view = engine.view()
-            run = view.running[action.row]
-            end = run.expected_end - _earlier(view, run, run_times)
-            found[action.row] = (done.at, end)
-            heapq.heappush(ends, (end, action.row))
-    return not done.stopped
+            if effect.kind == "started":
+                self.unsettled[key] = effect.at
+                touched[key] = None
+            elif effect.kind == "requeued":  # a trial, or an attempt that was lost: it is to start once more
+                self.unsettled.pop(key, None)
+                self.found.pop(key, None)
+            elif effect.kind == "ended":
+                if key in self.found:
+                    self.unsettled[key] = self.found[key].start
+                if key in self.unsettled:  # it did start
+                    self.found[key] = Expected(self.unsettled.pop(key), effect.at)
+                    settled.append(key)
+            elif effect.kind in ("suspended", "resumed", "resized"):
+                if key in self.found:
+                    self.unsettled[key] = self.found.pop(key).start
+                touched[key] = None
+        for key in touched:
+            job = self._core.find(key)
+            if key in self.unsettled and job is not None and self._is_settled(job):
+                self.found[key] = Expected(self.unsettled.pop(key), job.under_way.due)
+                settled.append(key)
+        return settled + [JobKey(key.sequence, ARRAY) for key in settled if key.member >= 0]
+
+    def _is_settled(self, job: BatchJob) -> bool:
+        """Tell whether a job that has started runs on until its end."""
+        pool = self._core.pool_of(job)
+        return job.under_way.due >= 0 and pool.settings.name not in self._changes and not _is_on_trial(pool, job)
+
+    def known(self) -> dict[JobKey, Expected]:
+        """Return all starts, those whose end is not settled with the end that they would have if they ran on from now on."""
+        known = dict(self.found)
+        for key, start in self.unsettled.items():
+            job = self._core.find(key)
+            if job is not None and not _is_on_trial(self._core.pool_of(job), job):
+                progress = job.under_way
+                left = time_left(progress.work - progress.worked(self._core.now), progress.procs)
+                known[key] = Expected(start, self._core.now + left)
+        return known
+
+
+def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
+    """Tell whether a job runs a trial that its quantum ends before its estimate: it will start once more."""
+    if job.row < 0 or not pool.engine.is_trial(job.row):
+        return False
+    view = pool.engine.view()
+    run = view.running[job.row]
+    return run.expected_end < run.since + view.jobs[job.row].estimate
+
+
+def _any_waits(core: Core) -> bool:
+    return any(queue.waiting for queue in core.queues.values())
+
+
+def is_hopeful(core: Core, job: BatchJob) -> bool:
+    """Tell whether a job, or any of an array, waits and may start without anybody's help: it is not held by a user."""
+    return any(each.is_waiting and not each.hold for each in core.members(job))

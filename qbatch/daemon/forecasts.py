@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
 from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import Clock
+from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.core.explain import reason_for
-from qbatch.daemon.core.job import BY_USER, BatchJob, hold_text
+from qbatch.daemon.core.job import BatchJob, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.forecast import BUDGET, Expected, forecast, is_quick
-from qbatch.daemon.forecast_core import forecast_core, waits_outside
-from qbatch.daemon.forecast_run_times import run_times_in
+from qbatch.daemon.forecast import ALL, Expected, forecast, is_hopeful
 from qbatch.daemon.pass_times import PassTimes
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
 from qbatch.results.shown import moment, span
-from qbatch.wire.identifiers import JobKey, parse_id
+from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
 log = logging.getLogger("qbatch")
+
+BUDGET = 30.0
+"""Seconds for one forecast; a job that has no start by then has none."""
 
 KEPT = 2.0
 """Seconds of the wall for which a forecast of a long queue serves, whatever happens meanwhile."""
@@ -41,14 +44,30 @@ PART = 1000
 MOST_EXPLAINED = 300
 """The longest queue in which the comment of every job is explained in full."""
 
-LONG = 5000
-"""Jobs with an engine from which on the compiled replay makes a first forecast, should the other take too long."""
+
+class Made(NamedTuple):
+    """A forecast.
+
+    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: it has the first so many to start; ``ALL``:
+    all that start by themselves.  ``missing``: why jobs that could start are not there, code and words; else empty.
+    """
+
+    found: dict[JobKey, Expected]
+    reaches: int = ALL
+    missing: tuple[str, str] = ("", "")
+
+    def has(self, core: Core, key: JobKey) -> bool:
+        """Tell whether a job is there, or any of an array."""
+        job = core.jobs.get(key.sequence) if key.member == ARRAY else None
+        return key in self.found if job is None else any(each.key in self.found for each in core.members(job))
 
 
 class Said(msgspec.Struct, array_like=True):
-    """What the child says: sequence number, index, start and end of each job, by start; whether its time ran out."""
+    """What the child says: sequence number, index, start and end of each job, by start; whether every start that comes by
+    itself is there; whether its time ran out."""
 
     jobs: list[tuple[int, int, int, int]]
+    is_whole: bool = True
     was_cut: bool = False
 
 
@@ -69,11 +88,12 @@ class Forecaster:
         self._core = core
         self._clock = clock
         self._passes = passes
-        self.last: dict[JobKey, Expected] = {}
-        self._missing = ("", "")  # why a job that could start has none: code and words
+        self._last = Made({})
         self._made_of: tuple[int, int] = (-1, -1)
         self._made_at = -1e9
-        self._running: asyncio.Task[dict[JobKey, Expected]] | None = None
+        self._asked_first = 0  # what the next forecast is asked for
+        self._asked_keys: set[JobKey] = set()
+        self._running: asyncio.Task[Made] | None = None
         self._first: dict[JobKey, int] = {}
         self._facts_of = (-1, -1)
         self._known: dict[str, tuple[int, int]] = {}
@@ -81,39 +101,58 @@ class Forecaster:
         self._error_sum = 0.0
         self._absolute_sum = 0.0
 
-    async def all(self) -> dict[JobKey, Expected]:
-        """Return the expected start and end of every waiting job that has them; `why_none` tells of the others."""
+    async def until(self, *, first: int = 0, jobs: Iterable[BatchJob] = ()) -> Made:
+        """Return a forecast that has the ``first`` jobs to start (``ALL``: all), and all of ``jobs`` that start by themselves.
+
+        Of an array it has whichever of its jobs starts first.  It may have others as well.
+        """
         core = self._core()
-        state = (core.events_made, core.now if self._clock.mode != "real" else 0)
+        keys = {job.key for job in jobs if is_hopeful(core, job)}
+        if not first and not keys:
+            return Made({})
         age = asyncio.get_running_loop().time() - self._made_at
         waiting = sum(queue.waiting for queue in core.queues.values())
-        if (state == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
-            return self.last
+        last = self._last
+        if (self._state() == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
+            if last.reaches == ALL or (last.reaches >= first and all(last.has(core, key) for key in keys)):
+                return last
+            # A long queue is asked about page by page: each forecast of one state goes twice as far as the one before it.
+            first = max(first, 2 * last.reaches)
+        self._asked_first = max(self._asked_first, first)
+        self._asked_keys |= keys
         if self._running is not None:
             # It was made of an older state: who asks now may have submitted since.
             await asyncio.shield(self._running)
         if self._running is None:
-            self._running = asyncio.create_task(self._make(state))
+            self._running = asyncio.create_task(self._make())
             self._running.add_done_callback(self._over)
         return await asyncio.shield(self._running)
 
-    def _over(self, task: asyncio.Task[dict[JobKey, Expected]]) -> None:
+    def _state(self) -> tuple[int, int]:
+        """Return what tells the present state from another one."""
+        core = self._core()
+        return core.events_made, core.now if self._clock.mode != "real" else 0
+
+    def _over(self, task: asyncio.Task[Made]) -> None:
         self._running = None
 
-    async def _make(self, state: tuple[int, int]) -> dict[JobKey, Expected]:
-        core = self._core()
+    async def _make(self) -> Made:
+        core, state = self._core(), self._state()
         loop = asyncio.get_running_loop()
-        said = Said([])
-        self._missing = ("", "")
+        first, keys, self._asked_first, self._asked_keys = self._asked_first, self._asked_keys, 0, set()
+        said, missing = Said([]), ("", "")
         if any(queue.waiting for queue in core.queues.values()):
             now = max(core.now, self._clock.now())
             try:
-                said = _decode(await Child(lambda: _encode(_foretold(core, now))).said(2 * BUDGET))
+                said = _decode(await Child(lambda: _encode(_foretold(core, now, first, keys))).said(2 * BUDGET))
             except ChildFailed as error:
                 log.warning("no forecast: %s", error)
-                self._missing = ("no-forecast", "the forecast could not be made")
+                missing = ("no-forecast", "the forecast could not be made")
         if said.was_cut:
-            self._missing = ("not-reached", f"the forecast of all jobs was not done within {BUDGET:.0f} s")
+            missing = ("not-reached", f"the forecast was not done within {BUDGET:.0f} s")
+        reaches = ALL if said.is_whole or said.was_cut else len(said.jobs)
+        if reaches != ALL:
+            missing = ("not-reached", "the forecast was made for other jobs and did not go so far; ask again")
         found: dict[JobKey, Expected] = {}
         for count, (sequence, member, start, end) in enumerate(said.jobs):
             if count % PART == PART - 1:
@@ -121,12 +160,12 @@ class Forecaster:
             job = core.find(JobKey(sequence, member))
             if job is not None and job.is_waiting:
                 found[job.key] = Expected(start, end)
-        self.last, self._made_of, self._made_at = found, state, loop.time()
+        self._last, self._made_of, self._made_at = Made(found, reaches, missing), state, loop.time()
         for key, expected in found.items():
             if len(self._first) >= MOST_TRACKED:
                 break
             self._first.setdefault(key, expected.start)
-        return found
+        return self._last
 
     def started(self, event: Happening) -> None:
         """A job has started: hold its first forecast against it."""
@@ -150,25 +189,25 @@ class Forecaster:
         """A job has ended; if it never started, its forecast is held against nothing."""
         self._first.pop(key, None)
 
-    def with_estimate(self, record: JobRecord) -> JobRecord:
+    def with_estimate(self, record: JobRecord, made: Made) -> JobRecord:
         """Return a record with the forecast of its start, or why it has none; an array's is that of its first job."""
         core = self._core()
         job = core.find(parse_id(record.id))
         if job is None or not (job.is_waiting or job.state is BatchState.BEGUN):
             return record
         waiting = [each for each in core.members(job) if each.is_waiting]
-        starts = [self.last[each.key].start for each in waiting if each.key in self.last]
+        starts = [made.found[each.key].start for each in waiting if each.key in made.found]
         if starts:
             return msgspec.structs.replace(record, estimated_start=min(starts))
-        return msgspec.structs.replace(record, no_estimate=self.why_none(waiting[0])[1]) if waiting else record
+        return msgspec.structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
 
-    def why_none(self, job: BatchJob) -> tuple[str, str]:
-        """Return the code and the words of why a waiting job has no forecast."""
+    def why_none(self, job: BatchJob, made: Made) -> tuple[str, str]:
+        """Return the code and the words of why a waiting job is not in a forecast."""
         core = self._core()
         is_first = not job.is_subjob or not core.jobs[job.sequence].unmet
         depends = job if is_first else core.jobs[job.sequence]
-        if self._missing[0] and not job.hold:
-            return self._missing
+        if made.missing[0] and not job.hold:
+            return made.missing
         if job.state is BatchState.HELD and job.hold:
             return "held", f"is held ({hold_text(job.hold)}) until somebody releases it"
         if depends.unmet:
@@ -219,29 +258,12 @@ class Forecaster:
         return self._known[pool.settings.name]
 
 
-def _foretold(core: Core, now: int) -> Said:
-    """Return the forecast of every pool, in the child.
-
-    Where all that wait are with the engines, these say it pool by pool.  Else the whole core is driven on; what it does not
-    reach in a long queue has the forecast that the engines alone would have.
-    """
+def _foretold(core: Core, now: int, first: int, keys: set[JobKey]) -> Said:
+    """Return the forecast, in the child (:func:`qbatch.daemon.forecast.forecast`)."""
     serve_compiled()
-    rows: list[tuple[int, int, int, int]] = []
-    is_driven = waits_outside(core)
-    for pool in core.pools:
-        is_long = len(pool.engine.view().queue) > LONG
-        if not is_driven or (is_long and is_quick(pool.engine, pool.policy, _stopped(pool))):
-            expected = run_times_in(core, pool, now)
-            for row, start, end in forecast(pool.engine, pool.policy, now, _stopped(pool), expected):
-                job = pool.by_row[row]
-                if job is not None:
-                    rows.append((*job.key, start, end))
-    if not is_driven:
-        return Said(sorted(rows, key=_by_start))
-    found, was_cut = forecast_core(core, now, BUDGET)
-    merged = {JobKey(sequence, member): (start, end) for sequence, member, start, end in rows if was_cut}
-    merged.update(found)
-    return Said(sorted(((*key, *times) for key, times in merged.items()), key=_by_start), was_cut)
+    with undisturbed():
+        found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
+    return Said(sorted(((*key, *times) for key, times in found.items()), key=_by_start), is_whole, was_cut)
 
 
 _by_start = itemgetter(2, 0, 1)
@@ -259,10 +281,3 @@ def in_calendar(reason: Reason) -> str:
                 number = reason.numbers[name]
                 text = text.replace(f"{number / 1e6:.15g} s", words(number))
     return text
-
-
-def _stopped(pool: PoolState) -> frozenset[int]:
-    """Return the rows of jobs that a user has suspended: nobody knows when they will end."""
-    return frozenset(
-        job.row for job in pool.running.values() if job.state is BatchState.SUSPENDED and job.present.stopped_by & BY_USER
-    )

@@ -140,7 +140,8 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     job.modified = core.now
     job.comment = ""
     pool.running[key] = job
-    slots.enter(pool, job)
+    if core.keeps_records:
+        slots.enter(pool, job)
     if job.is_subjob:
         parent = core.jobs[job.sequence]
         if not parent.has_begun:
@@ -152,7 +153,8 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
     if executor_of(core).launch(core, job, has, is_trial=is_trial):
         pool.events.append(Returned(job.row))
     core.happened("started", key)
-    core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
+    if core.keeps_records:
+        core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
     if core.children:
         _tell_of_start(core, key)
@@ -265,13 +267,14 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
             ended = core.run_times.setdefault(user, [])
             ended.append(job.walltime_used(now))
             del ended[:-LAST]
-    key, record = job.key, full_record(core, job)
-    core.recent[key] = record
-    if len(core.recent) > MOST_RECENT:
-        core.recent.popitem(last=False)
-    core.outbox.append(Ending(key, record))
-    if job.attempt is not None:
-        core.outbox.append(Account(now, "E", record.id, record=record))
+    key = job.key
+    if core.keeps_records:
+        core.recent[key] = record = full_record(core, job)
+        if len(core.recent) > MOST_RECENT:
+            core.recent.popitem(last=False)
+        core.outbox.append(Ending(key, record))
+        if job.attempt is not None:
+            core.outbox.append(Account(now, "E", record.id, record=record))
     core.remember_ending(key, status)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)

@@ -242,7 +242,8 @@ class Core:
     """The batch server's state.
 
     ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`); ``step_left``: how many more jobs
-    the present step may change.
+    the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a
+    copy that only looks ahead has no use for them.
     """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
@@ -279,6 +280,7 @@ class Core:
         self.works: list[Work] = []
         self.step_left = 0
         self.runs: Runs | None = None
+        self.keeps_records = True
         self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )

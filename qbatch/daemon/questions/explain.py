@@ -22,11 +22,11 @@ async def handle(service: Service, client: ConnectedClient, request: Explain) ->
     estimate, none = None, ""
     waiting = [each.key for each in core.members(job) if each.is_waiting]
     if waiting:
-        found = await service.forecasts.all()
-        expected = [found[key].start for key in waiting if key in found]
+        made = await service.forecasts.until(jobs=[job])
+        expected = [made.found[key].start for key in waiting if key in made.found]
         estimate = min(expected, default=None)
         still = [each for key in waiting if (each := core.find(key)) is not None and each.is_waiting]
-        none = service.forecasts.why_none(still[0])[1] if estimate is None and still else ""
+        none = service.forecasts.why_none(still[0], made)[1] if estimate is None and still else ""
     executor, beyond = service.outbox.executor, ""
     if job.holds_hosts and executor is not None:
         beyond = excess(core, job, executor.used(job.file_key))

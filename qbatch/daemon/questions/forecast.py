@@ -24,11 +24,11 @@ PART = 500
 async def handle(service: Service, client: ConnectedClient, request: Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
     made = max(service.core.now, service.clock.now())
-    found = await service.forecasts.all()
-    core = service.core
     most = min(request.limit, MOST) if request.limit > 0 else MOST
+    told = await service.forecasts.until(first=most)
+    core = service.core
     records = []
-    for key, each in islice(found.items(), most):  # they come by start
+    for key, each in islice(told.found.items(), most):  # they come by start
         records.append(msgspec.structs.replace(_record(core, key), start=each.start, end=each.end))
         if len(records) % PART == 0:
             await asyncio.sleep(0)
@@ -36,8 +36,8 @@ async def handle(service: Service, client: ConnectedClient, request: Forecast) -
     for number in [job.sequence for job in core.live_jobs()]:  # some may leave in the meantime
         whole = core.jobs.get(number)
         for job in core.members(whole) if whole is not None else ():
-            if len(records) < most and job.is_waiting and not job.is_array and job.key not in found:
-                code, reason = service.forecasts.why_none(job)
+            if len(records) < most and job.is_waiting and not job.is_array and job.key not in told.found:
+                code, reason = service.forecasts.why_none(job, told)
                 records.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
             looked_at += 1
             if looked_at % PART == 0:

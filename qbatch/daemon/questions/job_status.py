@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -13,6 +13,7 @@ from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
+from qbatch.daemon.forecasts import Made
 from qbatch.daemon.handlers.authority import may_see
 from qbatch.daemon.questions.page import MOST, PageRoom
 from qbatch.daemon.service import Service
@@ -73,6 +74,7 @@ class _Page:
         self.jobs: list[JobRecord] = []
         self.errors: list[ErrorRecord] = []
         self.next = ""
+        self.forecast: Made | None = None
         for queue in request.queues:
             self.core.queue(queue)
         if not set(request.states) <= set(STATES):
@@ -85,16 +87,20 @@ class _Page:
         return self.all_live() if self.request.finished == "no" else self.with_finished()
 
     async def with_estimates(self) -> Jobs:
-        """Return the page after a forecast."""
-        await self.service.forecasts.all()
+        """Return the page after a forecast for the jobs that may be on it."""
+        asked: Iterable[BatchJob] = self._live(self._after())
+        if self.request.jobs:
+            named = self._named()
+            asked = (each.job for each in named[self._first_of(named) :] if each.job is not None)
+        self.forecast = await self.service.forecasts.until(jobs=islice(asked, self.limit))
         page = self.chosen()
         return page if isinstance(page, Jobs) else await page
 
     def answer(self) -> Jobs:
         core = self.core
         records = tuple(self.jobs)
-        if self.request.with_estimates:
-            records = tuple(self.service.forecasts.with_estimate(record) for record in records)
+        if self.forecast is not None:
+            records = tuple(self.service.forecasts.with_estimate(record, self.forecast) for record in records)
         return Jobs(
             jobs=records, errors=tuple(self.errors), next=self.next, now=max(core.now, self.service.clock.now()),
             server=core.settings.name, has_history=core.settings.is_history_shown,

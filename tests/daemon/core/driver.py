@@ -10,6 +10,7 @@ from qbatch.daemon.core import passes, reports, state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
+from qbatch.daemon.forecast import ALL, Forecast, forecast
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.settings import Settings
@@ -118,3 +119,17 @@ class Bench:
             journal_entry.apply(core, data)
         core.take_effects()
         return core
+
+
+def forecast_of(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> dict[str, tuple[int, int]]:
+    """Return the expected start and end of each job, by a copy of the core; ``by``: the run times to go by, if others."""
+    return {bench.core.id_of(key): times for key, times in forecast_made(bench, first, jobs, by).found.items()}
+
+
+def forecast_made(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> Forecast:
+    """Return the forecast itself."""
+    settings = msgspec.structs.replace(bench.settings, forecast_run_times=by or bench.settings.forecast_run_times)
+    copy = state_snapshot.load(state_snapshot.dump(bench.core), settings, load_policy)
+    made = forecast(copy, bench.now, first=first, keys=[bench.core.key_of(job) for job in jobs], budget=60.0)
+    assert not made.was_cut
+    return made

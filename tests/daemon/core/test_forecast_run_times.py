@@ -9,14 +9,11 @@ import pytest
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.core import flow, state_snapshot
 from qbatch.daemon.executors.attempt import NOT_STARTED
-from qbatch.daemon.forecast import forecast
-from qbatch.daemon.forecast_core import forecast_core, waits_outside
-from qbatch.daemon.forecast_run_times import run_time_of, run_times_in
-from qbatch.engine import snapshot
+from qbatch.daemon.forecast import AsExpected
 from qbatch.model.errors import InputError
 from qbatch.policies import load_policy
 from qbatch.wire import requests
-from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, SECOND, Bench
+from tests.daemon.core.driver import ALICE, BOB, EMULATED, ROOT, SECOND, Bench, forecast_of
 
 PREDICTIONS = 'forecast_run_times = "predictions"\n'
 LENGTHS = {ALICE: 40, BOB: 90}
@@ -55,18 +52,10 @@ def test_what_is_forecast_happens(policy: str, pool: str) -> None:
     sooner = 0
     for seed in range(4):
         bench = bench_of(seed, policy, pool=pool)
-        one = bench.core.pools[0]
-        keys = {job.row: job.key for job in one.by_row if job is not None and job.state.letter == "Q"}
-        assert keys
-
-        def told(by: dict[int, int], bench: Bench = bench, keys: dict = keys) -> dict[str, tuple[int, int]]:
-            one = bench.core.pools[0]
-            copy = snapshot.load(one.machine, one.policy, snapshot.dump(one.engine))
-            rows = forecast(copy, one.policy, bench.now, frozenset(), by)
-            return {bench.core.id_of(keys[row]): (start, end) for row, start, end in rows}
-
-        found, by_estimates = told(run_times_in(bench.core, one, bench.now)), told({})
-        assert len(found) == len(keys)
+        waiting = {bench.core.id_of(job.key) for job in bench.core.live_jobs() if job.state.letter == "Q"}
+        found, by_estimates = forecast_of(bench), forecast_of(bench, by="estimates")
+        assert found.keys() == waiting
+        assert found
         assert found == starts_and_ends(bench, list(found))
         sooner += sum(found[job][1] < by_estimates[job][1] for job in found)
     assert sooner > 30
@@ -75,11 +64,8 @@ def test_what_is_forecast_happens(policy: str, pool: str) -> None:
 def test_so_it_does_where_jobs_wait_outside_the_engines() -> None:
     for seed in range(3):
         bench = bench_of(seed, "easy", queue="narrow")
-        assert waits_outside(bench.core)
-        copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
-        found, was_cut = forecast_core(copy, bench.now, 30)
-        assert not was_cut
-        named = {bench.core.id_of(key): times for key, times in found.items()}
+        assert any(job.row < 0 for job in bench.core.live_jobs())
+        named = forecast_of(bench)
         assert len(named) > 10
         assert named == starts_and_ends(bench, list(named))
 
@@ -93,7 +79,8 @@ def test_of_a_job_that_outlives_its_prediction_a_longer_run_is_expected() -> Non
     expected = []
     for seconds in (1, 95, 160, 460):
         bench.wait(10_000 + seconds - bench.now / SECOND)
-        expected.append(run_time_of(bench.core, found, bench.now) / SECOND)
+        bench.core.now = bench.now
+        expected.append(AsExpected(bench.core).run_of(found) / SECOND)
     assert expected == [90, 150, 450, 1350]
 
 
@@ -103,15 +90,6 @@ def test_the_run_times_are_kept_and_made_again_from_the_journal() -> None:
     assert bench.replayed(bench.journal).run_times == bench.core.run_times
     copy = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert copy.run_times == bench.core.run_times
-
-
-def forecast_of(bench: Bench) -> dict[str, tuple[int, int]]:
-    """Return the forecast of the first pool by job."""
-    one = bench.core.pools[0]
-    keys = {job.row: job.key for job in one.by_row if job is not None}
-    copy = snapshot.load(one.machine, one.policy, snapshot.dump(one.engine))
-    rows = forecast(copy, one.policy, bench.now, frozenset(), run_times_in(bench.core, one, bench.now))
-    return {bench.core.id_of(keys[row]): (start, end) for row, start, end in rows}
 
 
 def learnt(bench: Bench) -> list[int]:
