@@ -165,7 +165,8 @@ def _works(name: str, machine: Machine) -> bool:
 
 
 def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) -> Iterator[str]:
-    drivers = ["engine"] if compiled_of(load_policy(name), machine) is None else ["compiled"] if is_whole else ["engine", "compiled"]
+    is_compiled = compiled_of(load_policy(name), machine) is not None
+    drivers = ["engine"] if not is_compiled else ["compiled"] if is_whole else ["engine", "compiled"]
     schedules = [run(work, machine, load_policy(name), driver=driver) for driver in drivers]
     texts = [list(_lines(schedule)) for schedule in schedules]
     assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loop differ"

@@ -172,14 +172,14 @@ def decide_quanta(
         if quantum[IS_OVER]:
             memory.had[quantum[GUEST]] = now - quantum[BEGIN]
     forget_holders(instant, state, memory)
-    shown = show_running(now, jobs, state, done, memory)
-    for field in range(4):
-        for host in range(hosts.shape[1]):
-            hosts[field, host] = state.hosts[field, host]
-    count = resume_victims(state, done, memory)
-    hide_quanta(jobs, done, state, memory)
+    if instant.head == instant.tail and counts[QUANTA] == 0:
+        return 0
+    show_hosts(jobs, state, done, memory)
     free = all_free(hosts)
-    if instant.head < instant.tail and (free > 0 or memory.inner.is_sticky):
+    makes_pass = instant.head < instant.tail and (free > 0 or memory.inner.is_sticky)
+    shown = show_running(now, jobs, state, done, memory) if makes_pass else 0
+    count = resume_victims(state, done, memory)
+    if makes_pass:
         seen = Instant(now, free, instant.head, instant.tail, 0, shown, 0, 0, 0, 0)
         started = list_pass(
             seen, jobs, state.waiting, hosts, memory.parts, memory.inner, state.started, state.places
@@ -295,7 +295,6 @@ def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables
         run = state.runs[row]
         if state.runs[memory.guest_of[row]].since < 0:
             memory.guest_of[row] = -1
-            book(memory.hosts, done.host[row], -run.procs, 0)
             write(RESUME, row, done.host[row], run.procs, run.held, -1, count, state)
             count += 1
         else:
@@ -312,14 +311,20 @@ def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables
 
 
 @kernel
-def hide_quanta(jobs: JobTable, done: ScheduleTable, state: StateTables, memory: QuantaTables) -> None:
-    """Take from what hosts show free what the quanta keep for themselves: what victims freed beyond the guest's need."""
+def show_hosts(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> None:
+    """Write the hosts as the inner pass sees them: a guest has the idle processors that it took, and each victim its own, whether
+    it goes on now or later."""
+    hosts = memory.hosts
+    for field in range(4):
+        for host in range(hosts.shape[1]):
+            hosts[field, host] = state.hosts[field, host]
     for place in range(memory.counts[QUANTA]):
-        guest = memory.quanta[place, GUEST]
-        memory.hosts[FREE, done.host[guest]] += jobs.procs[guest] - memory.quanta[place, IDLE]
+        quantum = memory.quanta[place]
+        if not quantum[IS_OVER]:
+            hosts[FREE, done.host[quantum[GUEST]]] += jobs.procs[quantum[GUEST]] - quantum[IDLE]
     for place in range(memory.counts[ASLEEP]):
         row = memory.suspended[place]
-        memory.hosts[FREE, done.host[row]] -= state.runs[row].procs
+        hosts[FREE, done.host[row]] -= state.runs[row].procs
 
 
 @kernel
