@@ -95,7 +95,7 @@ def run_compiled(
 
 def loop_of(compiled: Compiled) -> Callable[..., bool]:
     """Return the loop that runs a policy's kernel."""
-    is_ours = compiled.decide.__module__.startswith("qbatch.planning.")
+    is_ours = getattr(compiled.decide, "py_func", compiled.decide).__module__.startswith("qbatch.")
     return loop_around(compiled.decide, compiled.needs, not is_ours)
 
 

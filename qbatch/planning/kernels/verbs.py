@@ -132,25 +132,36 @@ def take(
 
 @kernel
 def count_allowed(
-    count: int, arrived: int, has_hosts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+    count: int, arrived: int, free: int, has_hosts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
-    counts, free = state.counts[0], state.counts[0].free
-    for place in range(count):
-        row = state.started[place]
-        counts.fault_row = row
-        if row < 0 or row >= arrived or done.start[row] != NOBODY:
+    counts, hosts, allowed = state.counts[0], state.hosts, 0
+    while allowed < count and counts.fault == 0:
+        row = state.started[allowed]
+        is_waiting = 0 <= row < arrived and done.start[row] == NOBODY
+        for other in range(allowed):
+            is_waiting = is_waiting and state.started[other] != row
+        if not is_waiting:
             counts.fault = NOT_WAITING
-            return place
-        for other in range(place):
-            if state.started[other] == row:
-                counts.fault = NOT_WAITING
-                return place
-        free -= jobs.procs[row]
-        if free < 0:
+        elif jobs.procs[row] > free:
             counts.fault = NO_ROOM
-            return place
-    return count
+        elif has_hosts:
+            host = state.places[allowed]
+            procs, memory = jobs.procs[row], jobs.memory[row]
+            for other in range(allowed):
+                if state.places[other] == host:
+                    procs += jobs.procs[state.started[other]]
+                    memory += jobs.memory[state.started[other]]
+            if host < 0 or host >= hosts.shape[1] or procs > hosts[FREE, host]:
+                counts.fault = NO_ROOM
+            elif hosts[MEMORY, host] > 0 and memory > hosts[FREE_MEMORY, host]:
+                counts.fault = NO_ROOM
+        if counts.fault == 0:
+            free -= jobs.procs[row]
+            allowed += 1
+        else:
+            counts.fault_row = row
+    return allowed
 
 
 @kernel

@@ -135,7 +135,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
             longest = max(longest, tail - head + count)
         else:
             if IS_CHECKED:
-                count = count_allowed(count, arrived, HAS_HOSTS, jobs, state, done)
+                count = count_allowed(count, arrived, free, HAS_HOSTS, jobs, state, done)
             last = NOBODY
             for place in range(count):
                 row = started[place]
