@@ -1,9 +1,9 @@
 """When each waiting job is expected to start: the batch server's core, driven by itself from the present state.
 
-A copy of the core goes on in virtual time, instant by instant, as the daemon's own does (:mod:`qbatch.daemon.core.passes`), so the
-policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for the run time that is
-expected of it, and ends well; nothing else is submitted, nobody releases a hold.  It goes on until what was asked for is known:
-what a forecast costs is bounded by the question, not by the queue.
+A copy of the core goes on in virtual time, instant by instant, as the daemon's own does (:mod:`qbatch.daemon.core.passes`), so
+the policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for the run time
+that is expected of it, and ends well; nothing else is submitted, nobody releases a hold.  It goes on until what was asked for
+is known: what a forecast costs is bounded by the question, not by the queue.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ class AsExpected:
         self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # what ends from now on is none to go by
 
     def run_of(self, job: BatchJob) -> int:
-        """Return how long a job is expected to run in all, in microseconds: for its walltime, or as long as the last jobs of its
-        user ran on average; one that has run for longer than that goes on, at most to its walltime."""
+        """Return how long a job is expected to run in all, in microseconds.
+
+        That is its walltime, or how long the last jobs of its user ran on average; if it has run for longer than that it goes
+        on, at most to its walltime.
+        """
         walltime = job.prepared.walltime
         if self._core.settings.forecast_run_times == "estimates":
             return walltime
@@ -69,8 +72,8 @@ class AsExpected:
 def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> Forecast:
     """Return when waiting jobs start and end: those that were asked for, and whatever else became known meanwhile.
 
-    A start is known when it comes, and so is the end then, unless the policy still suspends or resizes the job: then it is waited
-    for.  One that is asked for and never starts is looked for until nothing is due any more.
+    A start is known when it comes, and so is the end then, unless the policy may still suspend or resize the job: then the end
+    is waited for.  A job that is asked for and never starts is looked for until nothing is due any more.
 
     Args:
         core: a copy of the live one; it is used up.

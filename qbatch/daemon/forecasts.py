@@ -48,8 +48,8 @@ MOST_EXPLAINED = 300
 class Made(NamedTuple):
     """A forecast.
 
-    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: it has the first so many to start; ``ALL``: all
-    that start by themselves.  ``missing``: why jobs that could start are not there, code and words; empty where that is not so.
+    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: it has the first so many to start; ``ALL``:
+    all that start by themselves.  ``missing``: why jobs that could start are not there, code and words; else empty.
     """
 
     found: dict[JobKey, Expected]
@@ -63,8 +63,8 @@ class Made(NamedTuple):
 
 
 class Said(msgspec.Struct, array_like=True):
-    """What the child says: sequence number, index, start and end of each job, by start; whether every start that comes by itself
-    is there; whether its time ran out."""
+    """What the child says: sequence number, index, start and end of each job, by start; whether every start that comes by
+    itself is there; whether its time ran out."""
 
     jobs: list[tuple[int, int, int, int]]
     is_whole: bool = True
@@ -102,8 +102,9 @@ class Forecaster:
         self._absolute_sum = 0.0
 
     async def until(self, *, first: int = 0, jobs: Iterable[BatchJob] = ()) -> Made:
-        """Return a forecast that has the ``first`` jobs to start (``ALL``: all), and those of ``jobs`` that start by themselves, of
-        an array whichever does so first; and others by chance.
+        """Return a forecast that has the ``first`` jobs to start (``ALL``: all), and all of ``jobs`` that start by themselves.
+
+        Of an array it has whichever of its jobs starts first.  It may have others as well.
         """
         core = self._core()
         keys = {job.key for job in jobs if is_hopeful(core, job)}

@@ -48,13 +48,17 @@ def next_due(core: Core) -> int | None:
 
 
 def advance(core: Core, at: int) -> None:
-    """Handle the instant ``at``: what the calendar holds for it and before, then one pass of each pool that needs one."""
+    """Handle the instant ``at``, in rounds: what the calendar holds for it and before, then passes of the pools."""
     core.now = max(core.now, at)
-    _take_due(core)
-    core.is_dirty = False
-    for pool in core.pools:
-        _pass_if_due(core, pool)
-    _ended_at_once(core)
+    while True:
+        _take_due(core)
+        for pool in core.pools:
+            _pass_if_due(core, pool)
+        core.is_dirty = _has_more(core)
+        # Jobs of no length end at the instant of their start, trials with too little memory too: another round follows.
+        is_due = core.calendar and core.calendar[0][0] <= core.now
+        if not is_due and not (core.is_dirty and _has_returned(core)):
+            return
 
 
 def make_pass(core: Core, pool: PoolState) -> None:
@@ -70,17 +74,6 @@ def make_pass(core: Core, pool: PoolState) -> None:
 def _pass_if_due(core: Core, pool: PoolState) -> None:
     if pool.events or pool.pending or ((timer := pool.engine.next_timer()) is not None and timer <= core.now):
         _one_pass(core, pool)
-
-
-def _ended_at_once(core: Core) -> None:
-    """Jobs of no length end at the instant of their start, trials with too little memory too: another round follows."""
-    core.is_dirty = _has_more(core)
-    while (core.calendar and core.calendar[0][0] <= core.now) or (core.is_dirty and _has_returned(core)):
-        _take_due(core)
-        for pool in core.pools:
-            if pool.events or pool.pending:
-                _one_pass(core, pool)
-        core.is_dirty = _has_more(core)
 
 
 def _has_more(core: Core) -> bool:

@@ -242,8 +242,8 @@ class Core:
     """The batch server's state.
 
     ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`); ``step_left``: how many more jobs
-    the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a copy
-    that only looks ahead has no use for them.
+    the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a
+    copy that only looks ahead has no use for them.
     """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
@@ -88,11 +88,10 @@ class _Page:
 
     async def with_estimates(self) -> Jobs:
         """Return the page after a forecast for the jobs that may be on it."""
+        asked: Iterable[BatchJob] = self._live(self._after())
         if self.request.jobs:
             named = self._named()
             asked = (each.job for each in named[self._first_of(named) :] if each.job is not None)
-        else:
-            asked = self._live(self._after())
         self.forecast = await self.service.forecasts.until(jobs=islice(asked, self.limit))
         page = self.chosen()
         return page if isinstance(page, Jobs) else await page

@@ -71,11 +71,6 @@ class ChunkSpace(Space):
         """Return one pool of the processors, if no memory counts: then hosts do not matter to the jobs of a log."""
         return None if machine.counts_memory else one_host(machine.procs)
 
-    @property
-    def counts_only(self) -> bool:
-        """Whether the number of free processors alone decides about all that wait."""
-        return are_loose(self.view)
-
     def profile(self) -> Profile:
         """Return hosts times time."""
         return HostGrid(self.view)

@@ -59,11 +59,6 @@ class HostSpace(Space):
         """Return the machine; for plans there is no loop over hosts."""
         return None if is_planned else machine
 
-    @property
-    def counts_only(self) -> bool:
-        """Whether the number of free processors alone decides about all that wait."""
-        return False
-
     def fits_any(self, rows: Int64Array) -> bool:
         """Tell whether a host has processors and memory for one of these rows now."""
         columns = self.view.window.long_columns

@@ -66,11 +66,6 @@ class PoolSpace(Space):
         """Return the machine."""
         return machine
 
-    @property
-    def counts_only(self) -> bool:
-        """Whether the number of free processors alone decides about all that wait."""
-        return True
-
     def start(self, row: int, allocation: Allocation) -> Start:
         """Return the start of a row: the engine fills the hosts in their order."""
         return Start(row)

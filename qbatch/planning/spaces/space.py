@@ -132,11 +132,6 @@ class Space(ABC):
         Jobs of a log are not chunks.  ``is_planned``: the loop is that of a kept plan.
         """
 
-    @property
-    @abstractmethod
-    def counts_only(self) -> bool:
-        """Whether the number of free processors alone decides about all that wait."""
-
     @classmethod
     def room(cls, view: View) -> Room:
         """Return what is free now, for a pass to take from."""

@@ -175,8 +175,8 @@ def test_a_job_that_never_starts_is_looked_for_until_nothing_is_due() -> None:
 
 
 def test_a_trial_that_has_too_little_memory_is_no_start() -> None:
-    config = GATED.replace("[[pool]]", '[[pool]]\npolicy = "immediate:inner=easy,protect=0,quantum=30,memory=1GB"\nmemory = "8GB"')
-    bench = Bench(config.replace("n[1-4]", "n1"))
+    pool = '[[pool]]\npolicy = "immediate:inner=easy,protect=0,quantum=30,memory=1GB"\nmemory = "8GB"'
+    bench = Bench(GATED.replace("[[pool]]", pool).replace("n[1-4]", "n1"))
     bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "100"})
     bench.wait(10)
     asked = {"ncpus": "2", "walltime": "50", "mem": "4gb"}
