@@ -86,12 +86,13 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
     _prepare(core, now)
     starts = _Starts(core)
     wanted = set(keys)
+    held = _held_for_good(core)
     has_first = first <= 0  # whether these have started: of what starts later only ``keys`` are asked for
     at: int | None = now
     while at is not None:
         passes.advance(core, max(core.now, at))
         wanted.difference_update(starts.take(core.take_effects()))
-        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not _any_waits(core)):
+        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not _any_waits(core, held)):
             has_first = True
             wanted.update(starts.unsettled)
         if has_first and not wanted:
@@ -99,7 +100,7 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
         if time.monotonic() > deadline:
             return Forecast(starts.known(), is_whole=False, was_cut=True)
         at = core.now if core.is_dirty else passes.next_due(core)
-    return Forecast(starts.known(), is_whole=at is None or not _any_waits(core), was_cut=False)
+    return Forecast(starts.known(), is_whole=at is None or not _any_waits(core, held), was_cut=False)
 
 
 def _prepare(core: Core, now: int) -> None:
@@ -190,10 +191,19 @@ def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
     return run.expected_end < run.since + view.jobs[job.row].estimate
 
 
-def _any_waits(core: Core) -> bool:
-    return any(queue.waiting for queue in core.queues.values())
+def _held_for_good(core: Core) -> int:
+    """Return how many jobs wait that a user holds and that nothing deletes: they wait as long as the forecast goes on."""
+    if not any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
+        return 0
+    waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
+    return sum(1 for each in waiting if each.hold and not each.unmet and not each.spec.depend)
+
+
+def _any_waits(core: Core, held: int) -> bool:
+    """Tell whether a job waits beside so many that are held."""
+    return sum([queue.waiting for queue in core.queues.values()]) > held
 
 
 def is_hopeful(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job, or any of an array, waits and may start without anybody's help: it is not held by a user."""
+    """Tell whether a job, or any of an array, waits and may start without anybody's help: no user holds it."""
     return any(each.is_waiting and not each.hold for each in core.members(job))

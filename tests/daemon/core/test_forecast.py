@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from qbatch.daemon.core import passes
 from qbatch.daemon.forecast import is_hopeful
 from qbatch.wire import requests
 from tests.daemon.core.driver import EMULATED, ROOT, SECOND, Bench, forecast_made, forecast_of
@@ -172,6 +173,21 @@ def test_a_job_that_never_starts_is_looked_for_until_nothing_is_due() -> None:
         made = forecast_made(bench, first=0, jobs=(job,))
         assert made.is_whole
         assert made.found == {}
+
+
+def test_jobs_that_a_user_holds_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(GATED)
+    for _ in range(3):
+        bench.submit("sleep 100\n", resources={"select": "4:ncpus=4", "walltime": "100"})
+    bench.submit("true\n", hold="u")
+    bench.wait(1)
+    instants: list[int] = []
+    advance = passes.advance
+    monkeypatch.setattr(passes, "advance", lambda core, at: (instants.append(at), advance(core, at)))
+    made = forecast_made(bench)
+    assert made.is_whole
+    assert [each.start // SECOND for each in made.found.values()] == [100, 200]
+    assert instants[-1] == 200 * SECOND, "nor are ends, once everybody has started"
 
 
 def test_a_trial_that_has_too_little_memory_is_no_start() -> None:
