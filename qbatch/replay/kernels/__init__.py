@@ -1,6 +1,6 @@
-"""The compiled replay loops: the whole event loop of a kernel-only policy as one compiled function.
+"""The compiled replay: the one event loop of every policy whose decisions are a kernel, and that of the closed network.
 
-What lives here: loops over arrays that keep the calendar (arrivals, completions, planned starts) and call the
-same pass and plan kernels as the live policies.  What must never come in: a decision.  Whatever decides is in
-``planning.kernels``; the tests hold these loops to the engine, start for start.
+What lives here: loops over tables that advance from instant to instant, let jobs end and arrive, and carry out what a policy
+decides.  What must never come in: a decision.  Whatever decides is in ``planning.kernels``; the tests hold these loops to the
+engine, start for start.
 """
