@@ -41,7 +41,7 @@ from qbatch.replay.kernels.loop import loop_around
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 
-BUDGET = 20_000
+BUDGET = 50_000
 """Rounds between two looks at progress and interruption."""
 
 LITTLE = 4000

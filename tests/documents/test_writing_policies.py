@@ -32,10 +32,18 @@ def codes() -> list[str]:
     return [block.text for block in blocks_of(DOCUMENT) if block.language == "python"]
 
 
+def name_of(code: str) -> str:
+    (name,) = re.findall(r"^class (\w+)(?:\(CompiledPolicy\))?:$", code, re.MULTILINE)
+    return str(name)
+
+
 def policies() -> dict[str, type[Any]]:
+    """Return the policies in Python; the compiled one has a test of its own (tests/planning/test_compiled_policy.py)."""
     found: dict[str, type[Any]] = {}
     for code in codes():
-        (name,) = re.findall(r"^class (\w+):$", code, re.MULTILINE)
+        if "CompiledPolicy" in code:
+            continue
+        name = name_of(code)
         space: dict[str, Any] = {"__name__": "mine"}
         exec(code.replace("cache=True", ""), space)  # what is read from no file has no place in a cache
         found[name] = space[name]
@@ -59,15 +67,15 @@ def test_every_job_runs_or_is_refused(name: str, machine: Any) -> None:
 
 def test_the_contract_is_kept(tmp_path: Path) -> None:
     for code in codes():
-        (name,) = re.findall(r"^class (\w+):$", code, re.MULTILINE)
+        name = name_of(code)
         (tmp_path / f"{name.lower()}.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
         [Path(sys.executable).with_name("pytest"), "-v", "-p", "no:cacheprovider", ROOT / "tests" / "contract",
-         "--policy", "widestfirst:WidestFirst", "--policy", "fairshare:FairShare"],
+         "--policy", "widestfirst:WidestFirst", "--policy", "fairshare:FairShare", "--policy", "multifactor:Multifactor"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("WidestFirst", "FairShare"):
+    for name in ("WidestFirst", "FairShare", "Multifactor"):
         assert len(re.findall(rf"\[{name.lower()}:{name}\b.* PASSED", done.stdout)) > 10, done.stdout
 
 
