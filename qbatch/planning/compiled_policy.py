@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.actions import Action, WakeAt
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
@@ -18,7 +18,6 @@ from qbatch.planning.kernels.tables import (
     COUNTS,
     ENDS,
     INTERVAL,
-    NO_PARTS,
     PARTS,
     RUN,
     STARTS,
@@ -55,22 +54,32 @@ class CompiledPolicy:
         """
         raise NotImplementedError
 
-    def compiled_on(self, machine: Machine) -> Compiled:
-        """Return the kernel."""
-        return Compiled(self.kernel, self.needs, lambda work, machine: self.new_tables(machine, len(work)))
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel; None where jobs are chunks over the hosts of the machine.
+
+        Raises:
+            UsageError: ``needs`` asks for what a policy of one's own cannot have.
+        """
+        from qbatch.planning.spaces import space_of
+
+        needs = self.needs
+        if needs.gives != STARTS or needs.reads == ENDS or not (needs.has_queue and needs.has_hosts):
+            raise UsageError(
+                f"policy {self.name}: a kernel of one's own starts jobs by host and reads PARTS or NO_PARTS: "
+                "give has_timers, reads_ended and reads only"
+            )
+        if not space_of(machine).places(machine):
+            return None
+        return Compiled(type(self).kernel, needs, lambda work, machine: self.new_tables(machine, len(work)))
 
     def new_memory(self, machine: Machine) -> LiveTables:
         """Return the record for a machine on which nothing has happened yet.
 
         Raises:
-            UsageError: jobs are chunks over the hosts of the machine, or the kernel interrupts jobs.
+            UsageError: jobs are chunks over the hosts of the machine.
         """
-        from qbatch.planning.spaces import space_of
-
-        if not space_of(machine).places(machine):
+        if self.compiled_on(machine) is None:
             raise UsageError(f"policy {self.name} places whole jobs, and on this machine jobs are chunks over several hosts")
-        if self.needs.gives != STARTS:
-            raise UsageError(f"policy {self.name} interrupts jobs: a kernel that does so is replayed only")
         return LiveTables(64, self.new_tables(machine, 64))
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -82,9 +91,10 @@ class CompiledPolicy:
             memory.tables = _with_old(self.new_tables(view.machine, memory.rows), memory.tables)
         instant, jobs, state, done = tables_of(view, self.needs)
         count = int(self._live_kernel(instant, jobs, state, done, memory.tables))
-        starts = state.started[:count].tolist()
-        places = state.places[:count].tolist() if self.needs.has_hosts else [0] * count
-        actions: list[Action] = [view.space.start_in(row, place) for row, place in zip(starts, places, strict=True)]
+        if not 0 <= count < len(state.started):
+            raise DecisionError(f"policy {self.name} at {view.now / 1e6:.15g} s: its kernel returned {count} starts")
+        starts = zip(state.started[:count].tolist(), state.places[:count].tolist(), strict=True)
+        actions: list[Action] = [view.space.start_in(row, place) for row, place in starts]
         timer = int(state.counts[0]["timer"])
         if self.needs.has_timers and timer < FOREVER:
             actions.append(WakeAt(timer))
@@ -105,30 +115,29 @@ class LiveTables:
 
 def _with_old(new: Any, old: Any) -> Any:
     """Return new tables that begin with what stands in the old ones."""
-    parts = []
-    for fresh, known in zip(new, old, strict=True):
-        if isinstance(fresh, np.ndarray):
-            fresh[tuple(map(slice, known.shape))] = known
-        parts.append(fresh if isinstance(fresh, np.ndarray) else known)
-    return type(new)(*parts)
+    if isinstance(new, np.ndarray):
+        new[tuple(map(slice, old.shape))] = old
+        return new
+    if isinstance(new, tuple):
+        parts = [_with_old(*pair) for pair in zip(new, old, strict=True)]
+        return type(new)(*parts) if hasattr(new, "_fields") else tuple(parts)
+    return old
 
 
 def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables, ScheduleTable]:
     """Return a view as a kernel gets it in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
-    rows, free, most = len(view.columns.submit), view.free_procs, min(len(view.queue), view.free_procs) + 1
-    parts, count = _parts(view, needs, most)
-    counts = np.zeros(1, COUNTS)
-    counts["arrived"], counts["free"], counts["running"], counts["timer"] = rows, free, len(view.running), FOREVER
-    host = _NONE
-    if needs.has_hosts and needs.reads_ended:
-        host = np.empty(rows, np.int64)
+    rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
+    parts, count = _parts(view) if needs.reads == PARTS else (np.empty((4, 0), np.int64), 0)
+    counts["timer"] = FOREVER
+    if needs.reads_ended:
+        host = np.full(rows, -1, np.int64)
         for run in (*view.running.values(), *view.ended):
             host[run.row] = space.place_of(run)
     first = min(view.arrived, default=rows)
     begin = len(queue) - len(view.arrived) if view.only_arrivals and not view.is_late else 0
     instant = Instant(
-        view.now, free, 0, len(queue), max(begin, 0), count, first, rows, len(view.finished), len(view.requeued)
+        view.now, view.free_procs, 0, len(queue), max(begin, 0), count, first, rows, len(view.finished), len(view.requeued)
     )
     state = StateTables(
         counts=counts,
@@ -136,8 +145,8 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables,
         waiting=queue,
         parts=parts,
         hosts=space.hosts(),
-        started=np.empty(most, np.int64),
-        places=np.empty(most if needs.has_hosts else 0, np.int64),
+        started=np.empty(len(queue) + 1, np.int64),
+        places=np.empty(len(queue) + 1, np.int64),
         ended=np.array(view.finished, np.int64),
         returned=np.array(view.requeued, np.int64),
         runs=np.empty(0, RUN),
@@ -149,17 +158,9 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables,
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
 
 
-def _parts(view: View, needs: Needs, more: int) -> tuple[Int64Array, int]:
-    """Return the running jobs in order of expected end, with space for ``more``, and how many they are."""
+def _parts(view: View) -> tuple[Int64Array, int]:
+    """Return the running jobs in order of expected end, and how many they are."""
     from qbatch.planning.spaces.parts import open_parts
     from qbatch.planning.spaces.pool import PoolSpace, pool_pieces
 
-    if needs.reads == NO_PARTS:
-        return np.empty((4, 0), np.int64), 0
-    if needs.reads == ENDS or isinstance(view.space, PoolSpace):
-        found, count = pool_pieces(view)
-    else:
-        found, count = open_parts(view)
-    parts = np.empty((4, count + more), np.int64)
-    parts[:, :count] = found[:, :count]
-    return parts, count
+    return pool_pieces(view) if isinstance(view.space, PoolSpace) else open_parts(view)

@@ -15,8 +15,8 @@ from qbatch.planning.policy import Compiled, ListRules
 def compiled_list(rules: ListRules, machine: Machine) -> Compiled:
     """Return the kernel of a list scheduler on a machine.
 
-    On a pool a pass counts free processors; it is one over hosts, of which the pool is one, where reservations stay or the order
-    is a priority.
+    On a pool a pass counts free processors.  Where reservations stay, or the order is a priority, the pass for hosts is used on a
+    pool too: the pool is one host.
     """
     from qbatch.planning.spaces import PoolSpace, space_of
 
@@ -24,7 +24,7 @@ def compiled_list(rules: ListRules, machine: Machine) -> Compiled:
         return Compiled(
             lists.decide_on_hosts,
             Needs(reads=PARTS, has_hosts=True),
-            lambda work, _: host_list(rules, len(work)),
+            lambda work, _: _host_list(rules, len(work)),
         )
     order, how = LOOP_ORDERS[rules.order], lists.BY_SHADOW if rules.depth == 1 else lists.BY_PROFILE
     how = lists.STOPPING if rules.is_stopping else how
@@ -38,7 +38,7 @@ def compiled_list(rules: ListRules, machine: Machine) -> Compiled:
     return Compiled(lists.pool_scheduler(how, order != FCFS), Needs(reads=reads), new_memory)
 
 
-def host_list(rules: ListRules, rows: int) -> lists.HostList:
+def _host_list(rules: ListRules, rows: int) -> lists.HostList:
     """Return the memory of a list scheduler of hosts for so many jobs."""
     return lists.HostList(
         LOOP_ORDERS.get(rules.order, PRIORITY), rules.depth, np.array(rules.weights, np.float64), rules.is_stopping,

@@ -173,7 +173,7 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     from qbatch.planning.spaces import space_of
 
     kind: Any = type(policy)
-    # A class derived from one that is compiled may decide otherwise: it says itself whether it does not.
+    # A derived class may decide otherwise than its base, so it counts only if it defines ``compiled_on`` itself.
     is_its_own = "compiled_on" in vars(kind) or kind.__module__.startswith("qbatch.policies.")
     is_a_kernel = isinstance(policy, CompiledPolicy) and kind.decide is CompiledPolicy.decide
     if not (isinstance(policy, Compilable) and (is_its_own or is_a_kernel)):

@@ -108,7 +108,9 @@ class EquiSpatial:
         self._rules = interval, LONG if is_long_first else FOREVER, quantum, memory
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine."""
+        """Return the kernel that decides the same on a machine; None where jobs may span hosts."""
+        if machine.spans_hosts or machine.chunked:
+            return None
         return Compiled(
             shares.decide_shares,
             Needs(gives=INTERRUPTIONS, has_hosts=True, has_timers=True),

@@ -38,12 +38,11 @@ from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_on
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
-from qbatch.planning.kernels import quanta
+from qbatch.planning.kernels import lists, quanta
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.tables import FREE, FREE_MEMORY, INTERRUPTIONS, Needs
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.list_scheduler import host_list
-from qbatch.planning.policy import Compiled, Explaining, ListRules, Policy, Remembering, compiled_of, name_of
+from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
@@ -108,16 +107,16 @@ class QuantumService:
         """Return the kernel that decides the same on a machine of hosts, around a list scheduler; None for others."""
         from qbatch.planning.spaces import HostSpace, space_of
 
-        rules = getattr(self.inner, "rules", None)
-        if space_of(machine) is not HostSpace or not isinstance(rules, ListRules) or compiled_of(self.inner, machine) is None:
+        inner = compiled_of(self.inner, machine)
+        if space_of(machine) is not HostSpace or inner is None or inner.decide is not lists.decide_on_hosts:
             return None
-        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._tables, rules))
+        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._tables, inner))
 
-    def _tables(self, rules: ListRules, work: Workload, machine: Machine) -> quanta.QuantaTables:
+    def _tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaTables:
         """Return the memory for the jobs of a workload."""
         rows, most, hosts = len(work), min(len(work), machine.procs) + 1, len(machine.hosts)
         return quanta.QuantaTables(
-            inner=host_list(rules, rows),
+            inner=inner.new_memory(work, machine),
             quantum=self.quantum,
             protect=-1 if self.protect is None else self.protect,
             memory=self.memory,

@@ -27,7 +27,7 @@ from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import Needs
+from qbatch.planning.kernels.tables import CPUS, FREE, FREE_MEMORY, MEMORY, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
@@ -167,7 +167,7 @@ class Lsf:
         """Processors that stand idle on a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             passed = view.now - memory.counted
-            free = view.space.hosts()[kernels.FREE].tolist()
+            free = view.space.hosts()[FREE].tolist()
             # What has just ended was busy until now.
             memory.idle += sum(float(passed) * procs for procs, row in zip(self._idle(view, free), memory.specials, strict=True)
                                if row >= 0)  # fmt: skip
@@ -247,7 +247,7 @@ class Lsf:
         time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
         hosts = view.space.hosts()
         full = quota[kernels.RUNNING] >= quota[kernels.MOST]
-        serving = np.flatnonzero((ranks[:, time, size] >= 0) & (hosts[kernels.CPUS] >= job.procs)).tolist()
+        serving = np.flatnonzero((ranks[:, time, size] >= 0) & (hosts[CPUS] >= job.procs)).tolist()
         open_ones = [host for host in serving if not (full[host, time] or full[host, size])]
         if not open_ones:
             text = _hosts_at_limit(view.machine, serving, jobs[:, row], quota)
@@ -278,9 +278,9 @@ class Lsf:
         for place in (np.full_like(queue, whole), whole + 1 + user):
             waits &= ~(full[place, time] | full[place, size] | full[place, -1])
         procs, memory = view.columns.procs[queue], view.columns.memory[queue]
-        is_counted = hosts[kernels.MEMORY] > 0
-        waits &= (hosts[kernels.CPUS] >= procs) & (not is_counted or hosts[kernels.MEMORY] >= memory)
-        waits &= (hosts[kernels.FREE] < procs) | (is_counted and hosts[kernels.FREE_MEMORY] < memory)
+        is_counted = hosts[MEMORY] > 0
+        waits &= (hosts[CPUS] >= procs) & (not is_counted or hosts[MEMORY] >= memory)
+        waits &= (hosts[FREE] < procs) | (is_counted and hosts[FREE_MEMORY] < memory)
         found = queue[waits]
         return int(found[0]) if len(found) else -1
 
@@ -326,8 +326,8 @@ def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: 
 
 def _has_room(hosts: Int64Array, host: int, job: Job) -> bool:
     """Whether processors and memory are free for a job on a host: see :func:`qbatch.planning.kernels.lsf.is_free_for`."""
-    has_memory = hosts[kernels.MEMORY, host] == 0 or hosts[kernels.FREE_MEMORY, host] >= job.memory
-    return bool(hosts[kernels.FREE, host] >= job.procs and has_memory)
+    has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= job.memory
+    return bool(hosts[FREE, host] >= job.procs and has_memory)
 
 
 def _classes(machine: Machine) -> list[JobClass]:

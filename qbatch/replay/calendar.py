@@ -106,10 +106,8 @@ class Calendar:
         view = self.engine.view()
         left = [*view.queue.tolist(), *view.suspended]
         if left:
-            raise DecisionError(
-                f"policy {name_of(self._policy)} left {len(left)} jobs waiting for ever, the first of them job "
-                f"{self._living[left[0]].job.number}, with {view.free_procs} processors free and nothing left to happen"
-            )
+            first = self._living[left[0]].job.number
+            raise DecisionError(left_waiting(name_of(self._policy), len(left), first, view.free_procs))
 
     def _next_instant(self) -> int | None:
         ends, runs = self._ends, self._runs
@@ -232,3 +230,11 @@ class Calendar:
         if progress.since >= 0:
             self._record.cut(action.row, progress, self._hosts[action.row], at)
         self._executor.resize(action.row, progress, action.procs, at)
+
+
+def left_waiting(policy: str, count: int, first: int, free: int) -> str:
+    """Return what to say of a policy that left jobs waiting; ``first``: the number of the first of them."""
+    return (
+        f"policy {policy} left {count} jobs waiting for ever, the first of them job {first}, with {free} processors free and "
+        "nothing left to happen"
+    )

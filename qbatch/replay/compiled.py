@@ -1,6 +1,7 @@
 """One compiled run: the tables that the loop (:mod:`qbatch.replay.kernels.loop`) starts with, and the schedule that it leaves.
 
-This file imports the kernels: they load in a tenth of a second and compile in seconds, and only who needs them pays.
+This file imports the kernels: they load in a tenth of a second and compile in seconds, and only a run that needs them pays for
+that.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.verbs import NO_ROOM, NOT_RUNNING, NOT_SUSPENDED, NOT_WAITING
+from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
-from qbatch.replay.calendar import ProgressCallback
+from qbatch.replay.calendar import ProgressCallback, left_waiting
 from qbatch.replay.kernels.loop import loop_around
 
 Run = TypeVar("Run", bound=Callable[..., Any])
@@ -45,7 +46,7 @@ BUDGET = 50_000
 """Rounds between two looks at progress and interruption."""
 
 LITTLE = 4000
-"""Jobs from which it is certain that plain Python takes longer."""
+"""From this many jobs on, plain Python certainly takes longer."""
 
 FEW = 100
 """Rounds between two looks at how long plain Python has taken."""
@@ -56,11 +57,11 @@ _plain_seconds = 0.2
 KEPT_SOONER = 5
 """How many times sooner than the compiler a kept object is loaded."""
 
-_REFUSALS = {
-    NOT_WAITING: "does not wait",
-    NO_ROOM: "has no room there",
-    NOT_RUNNING: "does not run",
-    NOT_SUSPENDED: "is not suspended",
+_FAULTS = {
+    NOT_WAITING: "job {number} may not start: it does not wait",
+    NO_ROOM: "job {number} may not start: there is no room for it",
+    NO_NUMBER: "its kernel returned a number of starts that cannot be",
+    NOT_LATER: "it asks for a pass that is not later",
 }
 
 _INTEGERS, _BYTES = np.empty(0, np.int64), np.empty(0, np.int8)
@@ -78,8 +79,8 @@ def run_compiled(
     memory = compiled.new_memory(work, machine)
     jobs, log = _jobs(work, machine, compiled, memory)
     state, done = _state(work, machine, compiled), _done(work, compiled)
-    counts = state.counts[0]
-    for run_some, budget in _stages(loop_of(compiled), len(work)):
+    counts, has_admission = state.counts[0], len(log.may_run) > 0
+    for run_some, budget in _stages(loop_of(compiled, has_admission=has_admission), len(work)):
         is_done = run_some(jobs, log, state, done, memory, budget)
         if progress is not None:
             progress(int(counts["arrived"]), int(counts["now"]))
@@ -88,26 +89,31 @@ def run_compiled(
         if len(state.intervals) and 2 * counts["intervals"] > len(state.intervals):
             state = state._replace(intervals=np.concatenate([state.intervals, np.empty_like(state.intervals)]))
     if counts["fault"]:
-        row, why = int(counts["fault_row"]), _REFUSALS[int(counts["fault"])]
-        raise DecisionError(f"{name}: at {int(counts['now'])} an action for row {row} may not be carried out: it {why}")
+        number = int(work.number[int(counts["fault_row"])])
+        why = _FAULTS[int(counts["fault"])].format(number=number)
+        raise DecisionError(f"policy {name} at {int(counts['now']) / 1e6:.15g} s: {why}")
+    left = np.flatnonzero(done.start == -1)
+    if len(left):
+        raise DecisionError(left_waiting(name, len(left), int(work.number[left[0]]), int(counts["free"])))
     return _schedule(work, machine, compiled, name, memory, state, done)
 
 
-def loop_of(compiled: Compiled) -> Callable[..., bool]:
-    """Return the loop that runs a policy's kernel."""
-    is_ours = getattr(compiled.decide, "py_func", compiled.decide).__module__.startswith("qbatch.")
-    return loop_around(compiled.decide, compiled.needs, not is_ours)
+def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
+    """Return the loop that runs a policy's kernel; ``has_admission``: a job may be refused by admission."""
+    decide = compiled.decide
+    is_checked = decide.is_outside if isinstance(decide, jit.Kernel) else not decide.__module__.startswith("qbatch.")
+    return loop_around(decide, compiled.needs, has_admission=has_admission, is_checked=is_checked)
 
 
 def is_warm(compiled: Compiled) -> bool:
     """Tell whether the loop is likely to be on disk already (else its first call compiles)."""
-    loop = loop_of(compiled)
+    loop = loop_of(compiled, has_admission=compiled.needs.has_hosts)
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
 def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobTable, LogTable]:
     """Return what the jobs ask for, and what the log knows of them."""
-    if not compiled.needs.has_hosts:
+    if not compiled.needs.has_hosts and work.procs.max(initial=0) <= machine.procs:
         return JobTable(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
     may_run = Admission(machine).holds(work.procs, np.asarray(work.memory))
     if compiled.takes is not None:
@@ -135,8 +141,8 @@ def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
         parts=np.empty((4, 0 if needs.reads == NO_PARTS else most), np.int64),
         hosts=np.array([cpus, sizes, cpus, sizes], np.int64),
-        started=np.empty(most, np.int64),
-        places=np.empty(most if needs.has_hosts else 0, np.int64),
+        started=np.empty(rows + 1, np.int64),
+        places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
         ended=np.empty(ended, np.int64),
         returned=np.empty(interrupted, np.int64),
         runs=runs,

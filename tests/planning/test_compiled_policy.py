@@ -87,14 +87,14 @@ def test_the_command_replays_it_compiled(own: Any) -> None:
 @kernel
 def twice(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> int:
     """Start the first row again and again."""
-    state.started[0] = 0
+    state.started[0], state.places[0] = 0, 0
     return 1
 
 
 class Twice(CompiledPolicy):
     name = "twice"
     kernel = twice
-    needs = Needs(reads=NO_PARTS)
+    needs = Needs(reads=NO_PARTS, has_hosts=True)
 
     def new_tables(self, machine: Machine, rows: int) -> tuple[int]:
         return (rows,)
@@ -107,7 +107,7 @@ class Derived(Twice):
 
 def test_a_start_that_may_not_be_is_refused_by_name() -> None:
     _, work = next(iter(cases(one_host(8), 1)))
-    with pytest.raises(DecisionError, match="twice: at .* an action for row 0 may not be carried out: it does not wait"):
+    with pytest.raises(DecisionError, match=r"policy twice at .* s: job 1 may not start: it does not wait"):
         run(work, one_host(8), Twice(), driver="compiled")
 
 
@@ -116,3 +116,65 @@ def test_who_redefines_decide_is_not_compiled_and_chunks_are_refused() -> None:
     assert compiled_of(Derived(), one_host(8)) is None
     with pytest.raises(UsageError, match="places whole jobs"):
         Engine(Machine((Host("a", 8), Host("b", 4)), chunked=True), Twice())
+
+
+@kernel
+def first_come(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> int:
+    """Start the first row that waits, on the first host, if it fits; count the passes, and ask for one more a second later."""
+    memory[0][0] += 1
+    memory[1][0][instant.arrived - 1] = 1
+    state.counts[0].timer = instant.now + 1_000_000
+    if instant.head == instant.tail or jobs.procs[state.waiting[instant.head]] > state.hosts[0, 0]:
+        return 0
+    state.started[0], state.places[0] = state.waiting[instant.head], 0
+    return 1
+
+
+class FirstCome(CompiledPolicy):
+    name = "first-come"
+    kernel = first_come
+    needs = Needs(reads=NO_PARTS, has_hosts=True, has_timers=True)
+
+    def new_tables(self, machine: Machine, rows: int) -> tuple[Any, ...]:
+        return np.zeros(1, np.int64), (np.zeros(rows, np.int64),)
+
+
+class Late(FirstCome):
+    @kernel
+    def kernel(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> int:  # noqa: N805, it is no method
+        """Ask for a pass now, for ever."""
+        state.counts[0].timer = instant.now
+        return 0
+
+
+class Idle(Twice):
+    @kernel
+    def kernel(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> int:  # noqa: N805
+        """Start nobody."""
+        return 0
+
+
+def test_memory_by_job_grows_with_the_jobs_of_a_live_engine() -> None:
+    engine = Engine(one_host(1000), FirstCome())
+    for row in range(300):
+        engine.handle(row, [Submitted(Job(number=row, submit=row, procs=1, estimate=SECOND))])
+    counted, (seen,) = engine.view().memory.tables
+    assert counted[0] == 300
+    assert seen[:300].all()
+    assert len(seen) >= 300
+
+
+def test_what_a_kernel_may_not_do_is_said_by_name() -> None:
+    _, work = next(iter(cases(one_host(8), 1)))
+    with pytest.raises(DecisionError, match=r"policy first-come at .* s: it asks for a pass that is not later"):
+        run(work, one_host(8), Late(), driver="compiled")
+    for driver in ("compiled", "engine"):
+        with pytest.raises(DecisionError, match=r"policy twice left \d+ jobs waiting for ever"):
+            run(work, one_host(8), Idle(), driver=driver)
+    both = type("Both", (Twice,), {"needs": Needs(gives=1, has_hosts=True)})
+    with pytest.raises(UsageError, match="starts jobs by host"):
+        run(work, one_host(8), both())
+
+
+def test_equal_shares_are_not_compiled_where_jobs_span_hosts() -> None:
+    assert compiled_of(load_policy("equispatial"), MACHINES["spanned hosts"]) is None

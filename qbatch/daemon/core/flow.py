@@ -169,9 +169,11 @@ def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
     """The policy has given a job another number of processors on its host."""
     attempt = job.present
-    slots.leave(core.pool_of(job), job)
+    if core.keeps_records:
+        slots.leave(core.pool_of(job), job)
     attempt.allocation = allocation
-    slots.enter(core.pool_of(job), job)
+    if core.keeps_records:
+        slots.enter(core.pool_of(job), job)
     attempt.sizes = (*attempt.sizes, (core.now, allocation[0].procs))
     executor_of(core).resize(core, job, job.size)
     core.happened("resized", job.key, f"{job.size} processors")

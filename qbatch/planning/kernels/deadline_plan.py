@@ -252,7 +252,7 @@ def latest_of(rules: Int64Array, submit: int, estimate: int, deadline: int) -> i
 def slack_of(
     factor: int, machine: int, waited: int, ended: int, procs: int, priority: int, priorities: int, submitted: int
 ) -> int:  # fmt: skip
-    """Return the slack of a job in microseconds (rules 12 and 13); of jobs of one priority give 1 for the last three.
+    """Return the slack of a job in microseconds (rules 12 and 13); where all jobs have the same priority, the last three are 1.
 
     Args:
         factor: in thousandths.
@@ -262,8 +262,14 @@ def slack_of(
     total = HOUR + waited
     times = factor * 2 * machine * priorities
     parts = 1000 * (1 + ended) * (machine + 2 * procs) * priority * submitted
-    # Whole parts first: 64 bits hold what is made on the way.
-    return total // parts * times + total % parts * times // parts
+    # The rest times ``times`` may be more than 64 bits hold: it is divided bit by bit.
+    rest, bit, part, left = total % parts, 1, 0, 0
+    while bit <= times // 2:
+        bit *= 2
+    while bit > 0:
+        left = 2 * left + (rest if times & bit else 0)
+        part, left, bit = 2 * part + left // parts, left % parts, bit // 2
+    return total // parts * times + part
 
 
 @kernel

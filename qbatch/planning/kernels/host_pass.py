@@ -13,13 +13,8 @@ import numpy as np
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, add, earliest, earliest_pair, fits, reset
+from qbatch.planning.kernels.tables import CPUS, END, FREE, FREE_MEMORY, HELD, HOST, MEMORY, PROCS
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-
-FREE, FREE_MEMORY, CPUS, MEMORY = 0, 1, 2, 3
-"""Rows of ``hosts``: what is free now, what there is (memory 0: not counted; processors 0: closed)."""
-
-END, HOST, PROCS, HELD = 0, 1, 2, 3
-"""Rows of ``pieces``: expected end, host, processors and memory of a running job, in order of end."""
 
 ROW, WHERE, AT = 0, 1, 2
 """Rows of ``started`` (the first two) and of ``reserved``: the job, its host, its start."""

@@ -221,8 +221,16 @@ def _numba() -> Any:
     return numba
 
 
+def _hash_of(file: str) -> str | None:
+    """Return a hash of a file's content, None where there is no such file."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
 class Kernel:
-    """A kernel: ``py_func`` as it was written, ``compiled`` from its first call on."""
+    """A kernel: ``py_func`` as it was written, ``compiled`` from its first call on; ``is_outside``: it is none of ours."""
 
     def __init__(self, function: FunctionType, constants: dict[str, Any] | None = None, **options: Any) -> None:
         self.py_func = function
@@ -230,6 +238,8 @@ class Kernel:
         self.__wrapped__ = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._options = options
+        self.is_outside = not function.__module__.startswith("qbatch.")
+        self._source = _hash_of(function.__code__.co_filename) if self.is_outside else None
         self._variants: dict[str, native.Loaded | None] = {}
         self._kept, self._calls = 0, 0
 
@@ -238,7 +248,7 @@ class Kernel:
         """What Numba makes of it."""
         njit, function = _numba().njit, self.py_func
         function.__qualname__ = self.qualified_name
-        is_kept = cache_folder() is not None and os.path.exists(function.__code__.co_filename)
+        is_kept = cache_folder() is not None and self._identity is not None
         compiled = njit(cache=is_kept, nogil=True, **self._options)(function)
         return _alone(compiled, f"{function.__module__}.{function.__qualname__}")
 
@@ -250,16 +260,11 @@ class Kernel:
         theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
         """
         name = self.py_func.__code__.co_qualname
-        if self._identity is None or not (self._closure or self._constants or self._is_outside):
+        if self._identity is None or not (self._closure or self._constants or self.is_outside):
             return name
         factory, dot, name = name.rpartition(".<locals>.")
         made_with = hashlib.sha256(self._identity.encode()).hexdigest()[:8]
         return f"{factory}_{made_with}{dot}{name}" if factory else f"{name}_{made_with}"
-
-    @property
-    def _is_outside(self) -> bool:
-        """Whether it is no kernel of ours."""
-        return not self.py_func.__module__.startswith("qbatch.")
 
     @property
     def signatures(self) -> list[Any]:
@@ -273,16 +278,18 @@ class Kernel:
 
     @cached_property
     def _identity(self) -> str | None:
-        """What it is, with the values that it was made with; None where one of these is no number."""
+        """What it is, with the values that it was made with; None where that cannot be told: one of these is no number, text or
+        kernel, or it was read from no file.  Then it is compiled in each process."""
         names = tuple(self._constants)
         values = [each._identity if isinstance(each, Kernel) else each for each in (*self._closure, *self._constants.values())]
         if not all(isinstance(value, int | float | str) for value in values):
             return None
         made_with = f"{names}{values}" if values else ""
-        if self._is_outside:
+        if self.is_outside:
+            if self._source is None:
+                return None
             # The cache folder is named by our sources; a kernel of somebody else is known by its own.
-            with suppress(OSError):
-                made_with += hashlib.sha256(Path(self.py_func.__code__.co_filename).read_bytes()).hexdigest()
+            made_with += self._source
         return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{made_with}"
 
     def __call__(self, *arguments: Any) -> Any:
@@ -303,7 +310,7 @@ class Kernel:
         if folder is None or variant is None or self._calls > _OBJECT_CALLS:
             return None
         if variant not in self._variants:
-            self._variants[variant] = native.find(folder, self.__name__, variant)
+            self._variants[variant] = native.find(folder, self.qualified_name, variant)
         return self._variants[variant]
 
     def _keep(self, arguments: tuple[Any, ...]) -> None:
@@ -312,7 +319,7 @@ class Kernel:
             return
         types = tuple(map(_numba().typeof, arguments))
         with suppress(OSError, AttributeError):
-            native.keep(folder, self.__name__, variant, self.compiled.overloads[types], arguments)
+            native.keep(folder, self.qualified_name, variant, self.compiled.overloads[types], arguments)
 
     def _variant(self, arguments: tuple[Any, ...]) -> str | None:
         types = native.described(arguments)
@@ -329,14 +336,14 @@ def kernel(function: Function) -> Function:
 
 
 def inlined_kernel(function: Function) -> Function:
-    """Compile ``function`` like :func:`kernel`, into its caller: for what takes whole tables, whose parts a call would copy."""
+    """Compile ``function`` like :func:`kernel`, into every kernel that calls it: a call would copy each part of the tables."""
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False, forceinline=True))
 
 
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays.
 
-    One that a :func:`kernel` calls returns no array.
+    One that is called by a :func:`kernel` must not return an array: nobody would free it.
     """
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=True))
 
@@ -353,7 +360,7 @@ def with_constants(made: Function, **constants: Any) -> Function:
 def is_kept(kernel: Callable[..., Any]) -> bool:
     """Tell whether a kernel can be called, with some arguments at least, without loading the compiler."""
     folder = cache_folder()
-    return isinstance(kernel, Kernel) and folder is not None and native.is_kept(folder, kernel.__name__)
+    return isinstance(kernel, Kernel) and folder is not None and native.is_kept(folder, kernel.qualified_name)
 
 
 def is_warm(name: str) -> bool:

@@ -141,7 +141,7 @@ def list_pass(
 
 @allocating_kernel
 def start_in_order(instant: Instant, jobs: JobTable, state: StateTables, rows: Int64Array, depth: int) -> int:
-    """Make one pass over waiting rows in the order given: start what fits beside reservations for the first ``depth`` that do not.
+    """Make one pass over waiting rows in the order given: start what fits beside reservations for the first ``depth`` others.
 
     The starts stand in ``state.started`` and ``state.places``; returns how many they are.
     """

@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
-from qbatch.planning.kernels.tables import Instant, JobTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import (
+    CPUS,
+    FREE,
+    FREE_MEMORY,
+    MEMORY,
+    Instant,
+    JobTable,
+    ScheduleTable,
+    StateTables,
+)
 from qbatch.planning.kernels.types import Int64Array
 
 TIME, SIZE, MAY, USER = 0, 1, 2, 3
@@ -19,8 +28,8 @@ the user, from 0, where the machine limits users (else 0)."""
 MAY_START, HAS_BEGUN = 1, 2
 """Values of ``MAY`` beside 0 (no class takes the job): it waits; it does not wait any more."""
 
-FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
-"""Rows of ``hosts[6, host]``: ... ``SPECIAL`` the row that it is kept for (-1), ``HAS_ENDED`` whether a job ended there."""
+SPECIAL, HAS_ENDED = 4, 5
+"""Rows of ``hosts[6, host]`` after those of :mod:`tables`: the row that the host is kept for (-1), whether a job ended there."""
 
 GOES_FIRST, RESERVE_WAIT = 0, 1
 """Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks for a special)."""

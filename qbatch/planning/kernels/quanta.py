@@ -161,7 +161,7 @@ class QuantaTables(NamedTuple):
 def decide_quanta(
     instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables
 ) -> int:  # fmt: skip
-    """Let the victims go on of guests that have gone, make the inner pass, serve new guests.
+    """Resume the jobs that were suspended for guests that have gone, make the inner pass, give new guests their quanta.
 
     No host closes in a replay, and the jobs of a log may be begun twice.
     """

@@ -25,7 +25,8 @@ STARTS, INTERRUPTIONS = 0, 1
 """What a policy does with a job: it starts it, once and for good; or it also suspends it, resizes it or tries it for a while."""
 
 NO_PARTS, ENDS, PARTS = 0, 1, 2
-"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; hosts and memory too."""
+"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; hosts and memory too.  With
+``ENDS`` the passes enter there what they start (:mod:`passes`), with ``PARTS`` the loop does."""
 
 
 class Needs(NamedTuple):
@@ -69,13 +70,11 @@ COUNTS = _record(
         ("longest", np.int64),  # the longest queue so far
         ("timer", np.int64),  # when a round is made although nothing happens
         ("ends", np.int64),  # entries in the heap of ends
-        ("suspended", np.int64),  # jobs that are suspended
         ("intervals", np.int64),  # execution intervals noted
-        ("actions", np.int64),  # actions of this round
         ("ended", np.int64),  # jobs that ended in this round
         ("returned", np.int64),  # trials that were over in this round
-        ("fault", np.int64),  # why an action was refused (:mod:`verbs`), 0: none was
-        ("fault_row", np.int64),
+        ("fault", np.int64),  # why what a policy decided was refused (:mod:`verbs`); 0: nothing was
+        ("fault_row", np.int64),  # and the row that it was about
     ]
 )
 """The one record of numbers: what the loop keeps between two calls."""

@@ -1,7 +1,7 @@
 """The verbs of the core: what may change the tables (:mod:`tables`), one kernel each.
 
 The first part serves every policy.  The second serves policies that interrupt jobs: there ``runs`` says how far each job has
-got, the heap of ends may hold entries that no longer hold, and a run that stops before its job's end, or that does not have all
+got, the heap of ends may hold entries that are out of date, and a run that stops before its job's end, or that does not have all
 processors that the job asked for, leaves an execution interval.
 """
 
@@ -11,14 +11,17 @@ from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
+    END,
     FREE,
     FREE_MEMORY,
+    HELD,
+    HOST,
     MEMORY,
     NOBODY,
+    PROCS,
     REFUSED_START,
     RESIZE,
     RESUME,
-    START,
     SUSPEND,
     TRY,
     JobTable,
@@ -26,13 +29,14 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.types import Int64Array
 
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (design.md, "The meaning of one instant")."""
 
-NOT_WAITING, NO_ROOM, NOT_RUNNING, NOT_SUSPENDED = 1, 2, 3, 4
-"""Why an action is refused."""
+NOT_WAITING, NO_ROOM, NO_NUMBER, NOT_LATER = 1, 2, 3, 4
+"""Why what a policy decided is refused: the row does not wait; there is no room; there is no such number of starts; the next pass
+is not later."""
 
 
 @kernel
@@ -47,7 +51,8 @@ def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
 def close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> int:
     """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
 
-    ``last`` is the last row that started.  Those before it move up to it, so that what stands behind is not touched.
+    ``start``: by row since when it runs, below 0 if it waits.  ``last`` is the last row that started.  Those before it move up to
+    it, so that what stands behind is not touched.
     """
     read = head
     while waiting[read] != last:
@@ -81,11 +86,11 @@ def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
 def enter_part(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> None:
     """Insert one running job into ``count`` that are sorted by expected end; the caller counts."""
     place = count
-    while place > 0 and parts[0, place - 1] > end:
+    while place > 0 and parts[END, place - 1] > end:
         for field in range(4):
             parts[field, place] = parts[field, place - 1]
         place -= 1
-    parts[0, place], parts[1, place], parts[2, place], parts[3, place] = end, host, procs, held
+    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = end, host, procs, held
 
 
 @kernel
@@ -95,11 +100,11 @@ def leave_part(parts: Int64Array, count: int, end: int, host: int, procs: int, h
     high = count
     while low < high:
         middle = (low + high) >> 1
-        if parts[0, middle] < end:
+        if parts[END, middle] < end:
             low = middle + 1
         else:
             high = middle
-    while parts[1, low] != host or parts[2, low] != procs or parts[3, low] != held:
+    while parts[HOST, low] != host or parts[PROCS, low] != procs or parts[HELD, low] != held:
         low += 1
     for place in range(low, count - 1):
         for field in range(4):
@@ -136,6 +141,8 @@ def count_allowed(
 ) -> int:  # fmt: skip
     """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
     counts, hosts, allowed = state.counts[0], state.hosts, 0
+    if count < 0 or count > state.started.shape[0]:
+        counts.fault = NO_NUMBER
     while allowed < count and counts.fault == 0:
         row = state.started[allowed]
         is_waiting = 0 <= row < arrived and done.start[row] == NOBODY
@@ -242,12 +249,12 @@ def leave_running(row: int, state: StateTables) -> None:
 
 
 @kernel
-def stop(row: int, state: StateTables, done: ScheduleTable) -> None:
-    """A job runs no more, and gives back its processors."""
+def stop(row: int, memory: int, state: StateTables, done: ScheduleTable) -> None:
+    """A job runs no more, and gives back its processors and so much memory."""
     run = state.runs[row]
     run.since, run.due = -1, -1
     leave_running(row, state)
-    book(state.hosts, done.host[row], run.procs, 0)
+    book(state.hosts, done.host[row], run.procs, memory)
     state.counts[0].free += run.procs
 
 
@@ -282,7 +289,7 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
     """End the jobs that end now, then put the trials that are over back into the queue, both in order of sequence; return the
     new head of the queue.
 
-    There is always room before the head: it has moved on by one for each trial.
+    Each trial moved the head on by one when it began, so there is a free place before the head for each that comes back.
     """
     counts, endings = state.counts[0], state.endings
     counts.ended, counts.returned = 0, 0
@@ -296,8 +303,7 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
         if run.due == now:
             if run.is_cut:
                 note_interval(row, now, 1, state, done)
-            stop(row, state, done)
-            book(state.hosts, done.host[row], 0, run.held)
+            stop(row, run.held, state, done)
             run.until = -1
             done.end[row] = now
             state.ended[counts.ended] = row
@@ -310,8 +316,7 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
         row = state.returned[place]
         run = state.runs[row]
         note_interval(row, now, 0, state, done)
-        stop(row, state, done)
-        book(state.hosts, done.host[row], 0, run.held)
+        stop(row, run.held, state, done)
         run.done, run.until = -1, -1
         head -= 1
         wait_again(row, state.waiting, head, tail)
@@ -334,10 +339,8 @@ def suspend(row: int, held: int, now: int, state: StateTables, done: ScheduleTab
     run = state.runs[row]
     run.done += (now - run.since) * run.procs
     note_interval(row, now, 1, state, done)
-    stop(row, state, done)
-    book(state.hosts, done.host[row], 0, run.held - held)
+    stop(row, run.held - held, state, done)
     run.held = held
-    state.counts[0].suspended += 1
 
 
 @kernel
@@ -348,7 +351,6 @@ def resume(
     run = state.runs[row]
     book(state.hosts, done.host[row], -procs, run.held - held)
     state.counts[0].free -= procs
-    state.counts[0].suspended -= 1
     run.held = held
     enter_running(row, state)
     go_on(row, procs, now, jobs, log, state)
@@ -367,52 +369,16 @@ def resize(
     go_on(row, procs, now, jobs, log, state)
 
 
-@kernel
-def reason_against(
-    kind: int, row: int, host: int, procs: int, held: int, arrived: int, state: StateTables, done: ScheduleTable
-) -> int:  # fmt: skip
-    """Return why an action may not be carried out, 0 for nothing."""
-    if row < 0 or row >= arrived:
-        return NOT_WAITING
-    run = state.runs[row]
-    if kind in (START, TRY):
-        if run.since >= 0 or run.done >= 0 or done.start[row] == REFUSED_START or done.end[row] >= 0:
-            return NOT_WAITING
-        need, more = procs, held
-    elif kind == RESUME:
-        if run.since >= 0 or run.done < 0 or done.end[row] >= 0:
-            return NOT_SUSPENDED
-        host, need, more = done.host[row], procs, held - run.held
-    else:
-        if run.since < 0:
-            return NOT_RUNNING
-        host, need, more = done.host[row], procs - run.procs if kind == RESIZE else 0, 0
-    if procs < 1 and kind != SUSPEND:
-        return NO_ROOM
-    if host < 0 or host >= state.hosts.shape[1]:
-        return NO_ROOM
-    has_memory = state.hosts[MEMORY, host] == 0 or more <= state.hosts[FREE_MEMORY, host]
-    return 0 if need <= state.hosts[FREE, host] and has_memory else NO_ROOM
-
-
 @inlined_kernel
 def carry_out(
-    count: int, now: int, arrived: int, is_checked: bool, jobs: JobTable, log: LogTable, state: StateTables,
-    done: ScheduleTable,
+    count: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started`` and return how
-    many they are.  The first action that may not be is noted in ``counts``, and what follows it is not carried out."""
+    many they are."""
     counts, first, last = state.counts[0], 0, NOBODY
     for place in range(count):
         action = state.actions[place]
         row = action.row
-        if is_checked:
-            counts.fault = reason_against(
-                action.kind, row, action.host, action.procs, action.held, arrived, state, done
-            )
-            if counts.fault != 0:
-                counts.fault_row = row
-                break
         if action.kind == SUSPEND:
             suspend(row, action.held, now, state, done)
         elif action.kind == RESUME:
@@ -428,21 +394,6 @@ def carry_out(
                 state.started[first] = row
                 first += 1
     if last != NOBODY:
-        counts.head = close_gaps_of_runs(state.waiting, counts.head, state.runs, last)
+        counts.head = close_gaps(state.waiting, counts.head, state.runs["since"], last)
     return first
 
-
-@kernel
-def close_gaps_of_runs(waiting: Int64Array, head: int, runs: RecordArray, last: int) -> int:
-    """Do what :func:`close_gaps` does, where a job that has started may wait again."""
-    read = head
-    while waiting[read] != last:
-        read += 1
-    kept = read + 1
-    while read >= head:
-        row = waiting[read]
-        if runs[row].since < 0:
-            kept -= 1
-            waiting[kept] = row
-        read -= 1
-    return kept

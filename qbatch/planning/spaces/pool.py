@@ -18,6 +18,7 @@ from qbatch.planning.kernels import passes
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live, live_module
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import END, PROCS
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.pool_plan import PoolPlan
 from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
@@ -178,7 +179,7 @@ def pool_pieces(view: View) -> tuple[Int64Array, int]:
     """Return the running jobs as those of one host, in order of expected end, and how many they are."""
     ends, amounts, count = view.expected_ends()
     pieces = np.zeros((4, count), np.int64)
-    pieces[host_passes.END], pieces[host_passes.PROCS] = ends[:count], amounts[:count]
+    pieces[END], pieces[PROCS] = ends[:count], amounts[:count]
     return pieces, count
 
 

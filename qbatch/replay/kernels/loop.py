@@ -35,6 +35,7 @@ from qbatch.planning.kernels.tables import (
     StateTables,
 )
 from qbatch.planning.kernels.verbs import (
+    NOT_LATER,
     carry_out,
     close_gaps,
     count_allowed,
@@ -59,8 +60,11 @@ HAS_QUEUE, HAS_HOSTS, HAS_TIMERS = True, False, False
 READS_ENDED = False
 """Whether it reads ``state.ended``."""
 
+HAS_ADMISSION = False
+"""Whether a job may be refused by admission when it arrives."""
+
 IS_CHECKED = False
-"""Whether each action is checked before it is carried out."""
+"""Whether each start is checked before it is carried out."""
 
 
 def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: Any) -> int:
@@ -74,7 +78,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
 ) -> bool:  # fmt: skip
     """Run up to ``budget`` rounds, or until there may be no space for more intervals; tell whether all is done.
 
-    An action that may not be carried out ends the run: ``counts.fault`` tells why.
+    A start that may not be carried out ends the run: ``counts.fault`` tells why.
     """
     submit, procs, estimate, run = jobs.submit, jobs.procs, jobs.estimate, log.run
     start, kind = done.start, done.kind
@@ -84,7 +88,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
     rows = submit.shape[0]
     arrived, active, free, head, tail = counts.arrived, counts.running, counts.free, counts.head, counts.tail
     first, now, longest = counts.first, counts.now, counts.longest
-    most = state.intervals.shape[0] - 2 * state.actions.shape[0]
+    most = state.intervals.shape[0] - 2 * state.actions.shape[0]  # a round notes one a job that ends, stops or changes
     while budget > 0 and (arrived < rows or active > 0 or (HAS_TIMERS and counts.timer < FOREVER)):
         budget -= 1
         if GIVES == STARTS:
@@ -114,10 +118,10 @@ def run_rounds(  # noqa: PLR0915, it is one thought
         else:
             head = end_all(now, state, done)
             free, ended, returned = counts.free, counts.ended, counts.returned
-        scan_from = head if ended > 0 else tail
+        scan_from = head if ended + returned > 0 else tail
         first_arrived = arrived
         while arrived < rows and submit[arrived] == now:
-            if HAS_HOSTS and not log.may_run[arrived]:
+            if HAS_ADMISSION and not log.may_run[arrived]:
                 refuse(arrived, state, done)
             elif HAS_QUEUE:
                 waiting[tail] = arrived
@@ -128,9 +132,13 @@ def run_rounds(  # noqa: PLR0915, it is one thought
         elif HAS_QUEUE:
             longest = max(longest, tail - head)
         instant = Instant(now, free, head, tail, scan_from, active, first_arrived, arrived, ended, returned)
+        if HAS_TIMERS:
+            counts.timer = FOREVER
         count = decide(instant, jobs, state, done, memory)
+        if IS_CHECKED and HAS_TIMERS and counts.timer <= now:
+            counts.fault, count = NOT_LATER, 0
         if GIVES == INTERRUPTIONS:
-            count = carry_out(count, now, arrived, IS_CHECKED, jobs, log, state, done)
+            count = carry_out(count, now, jobs, log, state, done)
             active, free, head = counts.running, counts.free, counts.head
             longest = max(longest, tail - head + count)
         else:
@@ -170,7 +178,10 @@ def run_rounds(  # noqa: PLR0915, it is one thought
 
 
 @cache
-def loop_around(decide: Callable[..., int], needs: Needs, is_checked: bool) -> Callable[..., bool]:
-    """Return the loop around a ``decide``."""
+def loop_around(
+    decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool
+) -> Callable[..., bool]:  # fmt: skip
+    """Return the loop around a ``decide``; ``is_checked``: its starts are, which may only be left out for one of ours."""
     constants = {name.upper(): value for name, value in needs._asdict().items()}
-    return with_constants(run_rounds, decide=decide, IS_CHECKED=is_checked, **constants)
+    constants |= {"HAS_ADMISSION": has_admission, "IS_CHECKED": is_checked}
+    return with_constants(run_rounds, decide=decide, **constants)
