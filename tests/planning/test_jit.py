@@ -188,3 +188,26 @@ def test_a_daemon_then_serves_with_plain_kernels(
     assert not warming.is_over()
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert record.getMessage().endswith("to a folder of your own; the plain form of the kernels serves")
+
+
+def picking(places: tuple[int, ...]) -> Any:
+    """Return a kernel that closes over what has no name on disk."""
+
+    @jit.kernel
+    def picked(value: int) -> int:
+        return places[value]
+
+    return picked
+
+
+@pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
+def test_a_kernel_that_cannot_be_told_from_another_is_not_kept() -> None:
+    first, second = picking((5, 6)), picking((7, 8))
+    assert (first(1), second(1)) == (6, 8)
+    space: dict[str, Any] = {"__name__": "nowhere"}
+    for added in (1, 2):
+        exec(f"def plus(value):\n    return value + {added}\n", space)
+        unread = jit.kernel(space["plus"])
+        assert unread(1) == 1 + added
+        assert type(unread.compiled._cache).__name__ == "NullCache"
+    assert type(first.compiled._cache).__name__ == "NullCache"
