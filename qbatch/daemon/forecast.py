@@ -205,5 +205,5 @@ def _any_waits(core: Core, held: int) -> bool:
 
 
 def is_hopeful(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job, or any of an array, waits and may start without anybody's help: no user holds it."""
-    return any(each.is_waiting and not each.hold for each in core.members(job))
+    """Tell whether a job, or any of an array, waits and may start without help: its queue is started, no user holds it."""
+    return core.queue(job.queue).started and any(each.is_waiting and not each.hold for each in core.members(job))

@@ -41,10 +41,11 @@ def run(
     workload = jobs if isinstance(jobs, Workload) else None
     compiled = compiled_of(policy, machine) if workload is not None else None
     is_interrupting = compiled is None or compiled.needs.gives == INTERRUPTIONS
-    if workload is not None and is_interrupting and not _counts_work(workload):
-        compiled = None
+    why = "on this machine"
+    if compiled is not None and workload is not None and is_interrupting and not _counts_work(workload):
+        compiled, why = None, "for jobs of so much work"
     if driver == "compiled" and compiled is None:
-        raise UsageError(f"policy {name_of(policy)} has no compiled loop on this machine; leave out --driver compiled")
+        raise UsageError(f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled")
     if driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
