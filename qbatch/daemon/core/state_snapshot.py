@@ -206,7 +206,7 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
         if job.row >= 0:
             pools[job.queue].by_row[job.row] = job
         # A job whose trial is over while it is being ended has no row any more, and still runs.
-        if job.holds_hosts:
+        if job.attempt is not None and job.holds_hosts:
             pool = pools[job.queue]
             pool.running[job.key] = job
             slots.restore(pool, job)
