@@ -55,7 +55,8 @@ class PoolSnapshot(msgspec.Struct, array_like=True):
 class CoreSnapshot(msgspec.Struct):
     """Everything of a core but its settings and policies.
 
-    ``jobs``: each array is followed by its jobs.  ``arrays``: by number, how many of its jobs failed, and when the first started.
+    ``jobs``: each array is followed by its jobs.  ``arrays``: by number, how many of the jobs failed, and when the first
+    started.
     """
 
     now: int
