@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.state import Account
 
 log = logging.getLogger("qbatch")
+
+SPARE = 1 << 20
+"""Bytes that are read of a file before those that the records of a journal's tail take there."""
 
 
 class AccountingFiles:
@@ -40,18 +44,22 @@ class AccountingFiles:
                 )
 
     def write_missing(self, records: list[Account]) -> None:
-        """Append those of the records that are not in the files: after a crash."""
-        known: dict[str, set[str]] = {}
-        missing = []
+        """Append those of the records that are not in the files: after a crash.
+
+        They are all that were made since the snapshot, so that those which are there stand at the ends of their files.
+        """
+        by_day: dict[str, list[tuple[str, Account]]] = {}
         for record in records:
             day, line = _line(record)
-            if day not in known:
-                try:
-                    known[day] = set((self.directory / day).read_text(encoding="utf-8").splitlines(keepends=True))
-                except OSError:
-                    known[day] = set()
-            if line not in known[day]:
-                missing.append(record)
+            by_day.setdefault(day, []).append((line, record))
+        missing: list[Account] = []
+        for day, lines in by_day.items():
+            known: set[str] = set()
+            with suppress(OSError), open(self.directory / day, "rb") as file:
+                size = sum(len(line.encode()) for line, _ in lines)
+                file.seek(max(file.seek(0, os.SEEK_END) - size - SPARE, 0))
+                known.update(file.read().decode(errors="replace").splitlines(keepends=True))
+            missing += [record for line, record in lines if line not in known]
         if missing:
             self.write(missing)
 

@@ -142,7 +142,7 @@ def give(core: Core, entry: JournalEntry) -> None:
 def jobs_of(core: Core, request: Request) -> tuple[str, ...]:
     """Return the identifiers of the jobs that a command was about which has just been given to the core."""
     if isinstance(request, Submit):
-        return (core.id_of(core.key_of(str(core.next_sequence - 1))),)
+        return (str(core.next_sequence - 1),)
     if isinstance(request, Order):
         return request.first, request.second
     return getattr(request, "jobs", ())

@@ -123,9 +123,10 @@ class PassDriver:
             return
         end = self._loop.time() + SLICE
         try:
-            while self._step():
-                if self._loop.time() >= end:
-                    break
+            with undisturbed():
+                while self._step():
+                    if self._loop.time() >= end:
+                        break
         except Exception as error:
             self._service.fail(error)
             return
@@ -169,8 +170,7 @@ class PassDriver:
             at = max(core.now, due)
         try:
             arrivals = self.trace.take(core, at) if self.trace is not None else []
-            with undisturbed():
-                passes.advance(core, at)
+            passes.advance(core, at)
         except Exception as error:
             service.pass_failed(error, is_again=self._has_failed)
             self._has_failed = True
@@ -208,7 +208,8 @@ class PassDriver:
         self.clock.reach(due)
         self._next_pass = 0.0
         try:
-            self._step()
+            with undisturbed():
+                self._step()
         finally:
             self.clock.until, self.clock.is_paused = was_until, was_paused
         return True

@@ -268,7 +268,7 @@ class Store:
 
     # Snapshots
 
-    def snapshot(self) -> bytes | None:
+    def snapshot(self) -> memoryview | None:
         """Return the snapshot that the journal goes on from, None if there is none yet.
 
         Raises:
@@ -278,7 +278,7 @@ class Store:
             return None
         path = self.directory / f"snapshot-{self.snapshot_number}"
         try:
-            data = path.read_bytes()
+            data = memoryview(path.read_bytes())
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}; {_way_out(self.directory)}") from error
         if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):

@@ -26,7 +26,7 @@ from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
 
-FORMAT = 3
+FORMAT = 4
 """The version of the body; another one is refused."""
 
 _MARK = b"qbatch engine\n"
@@ -45,12 +45,14 @@ class _Array(msgspec.Struct, array_like=True):
         """Write an array."""
         return cls(np.ascontiguousarray(array, "<i8").tobytes())
 
-    def array(self, count: int | None = None) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Read an array, of ``count`` entries where that is known."""
-        found = np.frombuffer(self.data, "<i8").astype(np.int64)
+    def array(self, count: int | None = None, *, room: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Read an array, of ``count`` entries where that is known, with room for so many more behind them."""
+        found = np.frombuffer(self.data, "<i8")
         if count is not None and len(found) != count:
             raise InputError("a snapshot holds arrays of different lengths")
-        return found
+        array = np.empty(len(found) + room, np.int64)
+        array[: len(found)] = found
+        return array
 
 
 class _Body(msgspec.Struct):
@@ -66,6 +68,7 @@ class _Body(msgspec.Struct):
     jobs: list[Job]
     queue: _Array
     parked: _Array
+    alike: _Array
     withheld: list[tuple[int, int, int]]
     free: list[int]
     free_memory: list[int]
@@ -103,6 +106,7 @@ def dump(engine: Engine) -> bytes:
         jobs=jobs,
         queue=_Array.of(cluster.waiting.rows),
         parked=_Array.of(cluster.parked.rows),
+        alike=_Array.of(cluster.alike()),
         withheld=[(host, *held) for host, held in sorted(cluster.withheld.items())],
         free=cluster.free,
         free_memory=cluster.free_memory,
@@ -151,8 +155,7 @@ def _restore(engine: Engine, body: _Body) -> None:
     rows.states = States(body.states)
     if not rows.states.are_known() or set(body.columns) != set(rows.arrays):
         raise InputError("the snapshot's columns are not those of this version of qbatch; start from the journal")
-    # An array is empty or has space to spare; a growing one is never full by accident.
-    rows.hold({name: _roomy(body.columns[name].array(count)) for name in rows.arrays})
+    rows.hold({name: body.columns[name].array(count, room=max(count, 64)) for name in rows.arrays})
     _restore_cluster(engine._cluster, body)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)
@@ -177,6 +180,7 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.promises.update(body.promises)
     cluster.left_behind.update(body.left_behind)
     cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
+    cluster.restore_shapes(body.alike.array())
 
 
 def _body(data: bytes) -> _Body:
@@ -205,14 +209,6 @@ def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
 
 def _identity(machine: Machine) -> str:
     return hashlib.sha256(msgspec.msgpack.encode(machine)).hexdigest()
-
-
-def _roomy(array: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    if len(array) >= 64:
-        return array
-    roomy = np.empty(64, np.int64)
-    roomy[: len(array)] = array
-    return roomy
 
 
 def _written(run: Run) -> _Run:

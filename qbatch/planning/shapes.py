@@ -5,7 +5,7 @@ Jobs of campaigns ask for the same again and again: a pass looks at each shape o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -109,6 +109,19 @@ class ShapeBook:
         self.add(list(jobs))
         self._limit = max(_FEWEST, 2 * len(self._numbers))
 
+    def alike(self, rows: Int64Array) -> Int64Array:
+        """Return for each of some rows (ascending) the first of them that has its shape."""
+        _, first, places = np.unique(self._of[rows], return_index=True, return_inverse=True)
+        return rows[first[places]]
+
+    def restore(self, rows: Int64Array, alike: Int64Array, job_of: Callable[[int], Job]) -> None:
+        """Keep the shapes of these rows only, of which :meth:`alike` returned ``alike`` in another book."""
+        firsts = alike[alike == rows]
+        self.renew(map(job_of, firsts.tolist()))
+        self._rows = int(rows[-1]) + 1 if len(rows) else 0
+        self._of = np.full(max(2 * self._rows, 64), -1, np.int64)
+        self._of[firsts] = np.arange(len(firsts))
+        self._of[rows] = self._of[alike]
 
 def is_loose(machine: Machine, job: Job, request: Request) -> bool:
     """Tell whether hosts do not matter to a job: it fits wherever as many processors are free in all.

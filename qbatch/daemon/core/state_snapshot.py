@@ -15,15 +15,15 @@ from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
 from qbatch.daemon.core.source_state import SourceState
-from qbatch.daemon.core.state import ArrayState, Core, PoolState, RunLimit
-from qbatch.daemon.core.states import OVER, BatchState
+from qbatch.daemon.core.state import ArrayState, Core, RunLimit
+from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
 from qbatch.model.events import Event
 from qbatch.model.job import Job
 from qbatch.planning.policy import Policy
-from qbatch.wire.identifiers import ARRAY, JobKey
+from qbatch.wire.identifiers import JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand
 
@@ -53,13 +53,17 @@ class PoolSnapshot(msgspec.Struct, array_like=True):
 
 
 class CoreSnapshot(msgspec.Struct):
-    """Everything of a core but its settings and policies."""
+    """Everything of a core but its settings and policies.
+
+    ``jobs``: each array is followed by its jobs.  ``arrays``: by number, how many of the jobs failed, and when the first
+    started.
+    """
 
     now: int
     next_sequence: int
     prepared: list[PreparedSnapshot]
     jobs: msgspec.Raw
-    live: list[tuple[int, int, int]]
+    arrays: dict[int, tuple[int, int | None]]
     queues: dict[str, tuple[bool, bool, dict[BatchState, int], dict[str, int]]]
     pools: dict[str, PoolSnapshot]
     run_limits: dict[str, tuple[int, list[tuple[int, int, int]]]]
@@ -78,7 +82,6 @@ class CoreSnapshot(msgspec.Struct):
     log_id: str
     log_offset: int
     chosen: dict[str, tuple[str, str]]
-    begun: dict[int, int]
     source: SourceState
     run_times: dict[str, list[int]]
 
@@ -103,18 +106,14 @@ def dump(core: Core) -> bytes:
         return place
 
     ones: list[BatchJob] = []
-    live = []
     for job in core.jobs.values():
         ones.append(job)
-        array = core.arrays.get(job.sequence)
-        if array is None:
-            live.append((job.sequence, 1, 0))
-        else:
-            ones += array.members.values()
-            live.append((job.sequence, 1 + len(array.members), array.failed))
+        if job.is_array:
+            ones += core.arrays[job.sequence].members.values()
     jobs = msgspec.Raw(msgspec.msgpack.Encoder(enc_hook=place_of).encode(ones))
     state = CoreSnapshot(
-        core.now, core.next_sequence, prepared, jobs, live,
+        core.now, core.next_sequence, prepared, jobs,
+        {sequence: (array.failed, array.started) for sequence, array in core.arrays.items()},
         {name: (q.enabled, q.started, q.counts, q.users) for name, q in core.queues.items()},
         {
             pool.settings.name: PoolSnapshot(
@@ -129,13 +128,12 @@ def dump(core: Core) -> bytes:
         core.calendar, core.entries, core.numbers, core.user_jobs, core.events_made, core.log_arrived,
         core.ended_count, core.is_dirty, core.faults, core.log_id, core.log_offset,
         {pool.settings.name: (pool.settings.policy, pool.chosen) for pool in core.pools if pool.chosen},
-        {sequence: array.started for sequence, array in core.arrays.items() if array.started is not None},
         core.source, core.run_times,
     )  # fmt: skip
     return _encode(state)
 
 
-def load(data: bytes, settings: Settings, policy_of: Callable[[str], Policy]) -> Core:
+def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str], Policy]) -> Core:
     """Return the core that the bytes describe, under the settings that it was made with.
 
     Raises:
@@ -194,31 +192,23 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
         for each in state.prepared
     ]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
-    rows = iter(decoder.decode(state.jobs))
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
-    for sequence, count, failed in state.live:
-        job = next(rows)
-        core.jobs[sequence] = job
-        if count == 1 and job.member != ARRAY:
-            _settle(pools, job)
-            continue
-        members = {}
-        counts: dict[BatchState, int] = {}
-        for _ in range(count - 1):
-            one = next(rows)
-            members[one.member] = one
-            counts[one.state] = counts.get(one.state, 0) + 1
-            _settle(pools, one)
-        left = sum(counts.values()) - sum(counts.get(state, 0) for state in OVER)
-        core.arrays[sequence] = ArrayState(members, counts, left, failed, state.begun.get(sequence))
+    for job in decoder.decode(state.jobs):
+        if not job.is_subjob:
+            core.jobs[job.sequence] = job
+            if job.is_array:
+                failed, started = state.arrays[job.sequence]
+                core.arrays[job.sequence] = ArrayState({}, {}, 0, failed, started)
+        else:
+            array = core.arrays[job.sequence]
+            array.members[job.member] = job
+            array.counts[job.state] = array.counts.get(job.state, 0) + 1
+            array.live += not job.is_over
+        if job.row >= 0:
+            pools[job.queue].by_row[job.row] = job
+        # A job whose trial is over while it is being ended has no row any more, and still runs.
+        if job.attempt is not None and job.holds_hosts:
+            pool = pools[job.queue]
+            pool.running[job.key] = job
+            slots.restore(pool, job)
     core.order = list(core.jobs)
-
-
-def _settle(pools: dict[str, PoolState], job: BatchJob) -> None:
-    pool = pools[job.queue]
-    if job.row >= 0:
-        pool.by_row[job.row] = job
-    # A job whose trial is over while it is being ended has no row any more, and still runs.
-    if job.holds_hosts:
-        pool.running[job.key] = job
-        slots.restore(pool, job)

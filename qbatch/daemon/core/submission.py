@@ -161,7 +161,7 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
             if destinations and not queue.enabled:
                 raise Refusal("queue-disabled", f"Queue is not enabled: {name}")
             prepared = _prepared(core, spec, chosen)
-            _check_as_openpbs(core, actor, spec, prepared)
+            _check_asker(core, actor, spec)
             check_queue(core, actor, chosen, prepared)
             return chosen, prepared
         except Refusal as error:
@@ -202,13 +202,14 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared,
 
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    found, of_job = core.prepared, msgspec.structs.replace(spec, name="", queue="")
-    if LOG_NUMBER in spec.extra:  # no other job is like it
-        return prepare(core, spec if spec.queue else of_job, queue)
-    known = _encode(of_job), queue.settings.name
-    prepared = found.get(known)
-    if prepared is None:
-        prepared = prepare(core, spec if spec.queue else of_job, queue)
+    found, known = core.prepared, None
+    if LOG_NUMBER not in spec.extra:  # no other job is like one of a log
+        known = _encode(msgspec.structs.replace(spec, name="", queue="")), queue.settings.name
+        if (prepared := found.get(known)) is not None:
+            return prepared
+    prepared = prepare(core, spec, queue)
+    _check_as_openpbs(core, spec, prepared)
+    if known is not None:
         if len(found) >= _MOST_CACHED:
             found.popitem(last=False)
         found[known] = prepared
@@ -348,29 +349,33 @@ def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[C
         yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if pool.machine.chunked else -1)
 
 
-def _check_as_openpbs(core: Core, actor: Actor, spec: Spec, prepared: Prepared) -> None:
-    """Refuse what OpenPBS refuses, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
+    """Refuse what OpenPBS refuses, whoever asks, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
     found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
     if found is not None:
         raise Refusal(*found)
     if len(prepared.indices) == 1 and not spec.tasks and not spec.is_torque and "array" not in settings.lenient:
         raise Refusal("bad-value", f"illegal -J value: {spec.array} is one job; an array has at least two, as in 1-2")
-    check_server(core, spec.queue.partition("@")[2], spec.host)
     if any("\0" in value or len(value) > LONGEST_PATH * 8 for value in spec.extra.values()):
         raise Refusal("bad-value", f"illegal -W value: a NUL or more than {LONGEST_PATH * 8} letters")
-    others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
-    if others and "user" not in settings.lenient:
-        raise Refusal(
-            "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
-        )
-    check_group(core, actor.group, spec)
     for name in ("stagein", "stageout"):
         if name in spec.extra:
             try:
                 parse_staging(spec.extra[name], names_of(spec.host))
             except ValueError as error:
                 raise Refusal("bad-value", f"illegal -W value: {name}: {error}") from None
+
+
+def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
+    """Refuse a server, a user or a group other than those of who asks, unless the server is lenient about it."""
+    check_server(core, spec.queue.partition("@")[2], spec.host)
+    others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
+    if others and "user" not in core.settings.lenient:
+        raise Refusal(
+            "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
+        )
+    check_group(core, actor.group, spec)
 
 
 def check_group(core: Core, group: str, spec: Spec) -> None:
@@ -400,7 +405,7 @@ def check_server(core: Core, server: str, host: str) -> None:
 
 def _names(text: str) -> list[str]:
     """Return the users of -u, or the groups of group_list; with hosts or without."""
-    return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()]
+    return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()] if text else []
 
 
 def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> None:
