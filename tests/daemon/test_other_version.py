@@ -19,7 +19,7 @@ from qbatch.daemon.store import StorageError, Store
 from tests.daemon.harness import Daemon
 from tests.harness import command
 
-REFUSED = "was written by another version of qbatch (version 1 of the store; this one reads 2), and is left as it is; "
+REFUSED = "was written by another version of qbatch (version 1 of the store; this one reads 3), and is left as it is; "
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_kille
     asyncio.run(_opened(tmp_path / "state"))
     monkeypatch.undo()
     before = tree(tmp_path / "killed")
-    with pytest.raises(StorageError, match=r"version 3 of the store; this one reads 2"):
+    with pytest.raises(StorageError, match=r"version 3 of the store; this one reads 3"):
         asyncio.run(_opened(tmp_path / "killed"))
     assert {name: data for name, data in tree(tmp_path / "killed").items() if not name.endswith("lock")} == {
         name: data for name, data in before.items() if not name.endswith("lock")
