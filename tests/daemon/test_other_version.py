@@ -82,11 +82,11 @@ async def _opened(directory: Path) -> None:
 def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_killed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "VERSION", 3)
+    monkeypatch.setattr(store, "VERSION", 4)
     asyncio.run(_opened(tmp_path / "state"))
     monkeypatch.undo()
     before = tree(tmp_path / "killed")
-    with pytest.raises(StorageError, match=r"version 3 of the store; this one reads 3"):
+    with pytest.raises(StorageError, match=r"version 4 of the store; this one reads 3"):
         asyncio.run(_opened(tmp_path / "killed"))
     assert {name: data for name, data in tree(tmp_path / "killed").items() if not name.endswith("lock")} == {
         name: data for name, data in before.items() if not name.endswith("lock")
