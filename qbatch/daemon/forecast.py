@@ -35,7 +35,7 @@ class Expected(NamedTuple):
     end: int
 
 
-class Forecast(NamedTuple):
+class ExpectedStarts(NamedTuple):
     """``found``: by job.  ``is_whole``: it holds every start that comes by itself.  ``was_cut``: its time ran out."""
 
     found: dict[JobKey, Expected]
@@ -69,7 +69,7 @@ class AsExpected:
         return 0
 
 
-def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> Forecast:
+def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> ExpectedStarts:
     """Return when waiting jobs start and end: those that were asked for, and whatever else became known meanwhile.
 
     A start is known when it comes, and so is the end then, unless the policy may still suspend or resize the job: then the end
@@ -98,9 +98,9 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
         if has_first and not wanted:
             break
         if time.monotonic() > deadline:
-            return Forecast(starts.known(), is_whole=False, was_cut=True)
+            return ExpectedStarts(starts.known(), is_whole=False, was_cut=True)
         at = core.now if core.is_dirty else passes.next_due(core)
-    return Forecast(starts.known(), is_whole=at is None or not _any_waits(core, held), was_cut=False)
+    return ExpectedStarts(starts.known(), is_whole=at is None or not _any_waits(core, held), was_cut=False)
 
 
 def _prepare(core: Core, now: int) -> None:

@@ -22,7 +22,7 @@ from qbatch.planning.kernels.tables import (
     RUN,
     STARTS,
     Instant,
-    JobTable,
+    JobColumns,
     Needs,
     ScheduleTable,
     StateTables,
@@ -124,7 +124,7 @@ def _with_old(new: Any, old: Any) -> Any:
     return old
 
 
-def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables, ScheduleTable]:
+def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTables, ScheduleTable]:
     """Return a view as a kernel gets it in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
     rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
@@ -154,7 +154,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobTable, StateTables,
         intervals=np.empty(0, INTERVAL),
         actions=np.empty(0, ACTION),
     )
-    jobs = JobTable(columns.submit, columns.procs, columns.estimate, columns.memory)
+    jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
 
 

@@ -29,7 +29,7 @@ from qbatch.planning.kernels.tables import (
     NO_PARTS,
     REFUSED_START,
     RUN,
-    JobTable,
+    JobColumns,
     LogTable,
     ScheduleTable,
     StateTables,
@@ -111,15 +111,15 @@ def is_warm(compiled: Compiled) -> bool:
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
-def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobTable, LogTable]:
+def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
     """Return what the jobs ask for, and what the log knows of them."""
     if not compiled.needs.has_hosts and work.procs.max(initial=0) <= machine.procs:
-        return JobTable(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
+        return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
     may_run = Admission(machine).holds(work.procs, np.asarray(work.memory))
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
     asked, used = (np.ascontiguousarray(column, np.int64) for column in (work.memory, work.used_memory))
-    jobs = JobTable(work.submit, work.procs, work.estimate, asked)
+    jobs = JobColumns(work.submit, work.procs, work.estimate, asked)
     return jobs, LogTable(work.run, used, may_run.view(np.int8))
 
 

@@ -36,7 +36,7 @@ from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kerne
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, add, forget_before, window_between
-from qbatch.planning.kernels.tables import Instant, JobTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 from qbatch.planning.kernels.verbs import refuse
 
@@ -325,7 +325,7 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
 
     @inlined_kernel
     def decide(
-        instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: DeadlineTables
+        instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: DeadlineTables
     ) -> int:  # fmt: skip
         rules, totals, deadlines, base, plan, weights = memory
         now, waiting, count, is_early = instant.now, totals[WAITING], 0, False

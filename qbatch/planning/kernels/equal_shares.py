@@ -25,7 +25,7 @@ from qbatch.planning.kernels.tables import (
     SUSPEND,
     TRY,
     Instant,
-    JobTable,
+    JobColumns,
     ScheduleTable,
     StateTables,
 )
@@ -540,7 +540,7 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
 
 @inlined_kernel
 def decide_shares(
-    instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: SharesState
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: SharesState
 ) -> int:  # fmt: skip
     """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may be begun twice."""
     now = instant.now

@@ -13,7 +13,7 @@ from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kerne
 from qbatch.planning.kernels.order import BYPASS, ordered, priorities, shortest_behind, stable_order
 from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
-from qbatch.planning.kernels.tables import END, PROCS, Instant, JobTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import END, PROCS, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 STOPPING, BY_SHADOW, BY_PROFILE = 0, 1, 2
@@ -35,7 +35,7 @@ def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
     """Return the ``decide`` of a list scheduler of a pool; ``is_ordered``: the queue is put in order before the pass."""
 
     @inlined_kernel
-    def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
+    def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
         if is_ordered:
@@ -47,7 +47,7 @@ def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
 
 @inlined_kernel
 def pass_over(
-    how: int, rules: PoolList, instant: Instant, scan_from: int, jobs: JobTable, waiting: Int64Array, parts: Int64Array,
+    how: int, rules: PoolList, instant: Instant, scan_from: int, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
     started: Int64Array,
 ) -> int:  # fmt: skip
     """Make one pass over ``waiting[head:tail]``."""
@@ -65,7 +65,7 @@ def pass_over(
 
 
 @allocating_kernel
-def ordered_pass(how: int, rules: PoolList, instant: Instant, jobs: JobTable, state: StateTables) -> int:
+def ordered_pass(how: int, rules: PoolList, instant: Instant, jobs: JobColumns, state: StateTables) -> int:
     """Put the queue in order and make one pass over it."""
     head, tail, waiting = instant.head, instant.tail, state.waiting
     if rules.order == SJF_BEHIND:
@@ -98,7 +98,7 @@ class HostList(NamedTuple):
 
 
 @inlined_kernel
-def decide_on_hosts(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
+def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
     """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even where nothing can start.
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
@@ -108,7 +108,7 @@ def decide_on_hosts(instant: Instant, jobs: JobTable, state: StateTables, done: 
 
 @allocating_kernel
 def list_pass(
-    instant: Instant, jobs: JobTable, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, memory: HostList,
+    instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, memory: HostList,
     started: Int64Array, places: Int64Array,
 ) -> int:  # fmt: skip
     """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``places``, and return
@@ -140,7 +140,7 @@ def list_pass(
 
 
 @allocating_kernel
-def start_in_order(instant: Instant, jobs: JobTable, state: StateTables, rows: Int64Array, depth: int) -> int:
+def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows: Int64Array, depth: int) -> int:
     """Make one pass over waiting rows in the order given: start what fits beside reservations for the first ``depth`` others.
 
     The starts stand in ``state.started`` and ``state.places``; returns how many they are.
@@ -156,7 +156,7 @@ def start_in_order(instant: Instant, jobs: JobTable, state: StateTables, rows: I
 
 
 @allocating_kernel
-def in_order(instant: Instant, jobs: JobTable, waiting: Int64Array, memory: HostList) -> Int64Array:
+def in_order(instant: Instant, jobs: JobColumns, waiting: Int64Array, memory: HostList) -> Int64Array:
     """Return the waiting rows as they are looked through."""
     rows = waiting[instant.head : instant.tail].copy()
     if memory.order == FCFS:

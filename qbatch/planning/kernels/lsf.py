@@ -15,7 +15,7 @@ from qbatch.planning.kernels.tables import (
     FREE_MEMORY,
     MEMORY,
     Instant,
-    JobTable,
+    JobColumns,
     ScheduleTable,
     StateTables,
 )
@@ -256,7 +256,7 @@ class ClassTables(NamedTuple):
 
 
 @inlined_kernel
-def decide_lsf(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
+def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
     """Make one pass of LSF*; a special may be asked for on a host where a job ended in this round."""
     hosts = memory.hosts
     for host in range(hosts.shape[1]):

@@ -50,7 +50,7 @@ from qbatch.planning.kernels.profile import (
     segment_at,
     window_between,
 )
-from qbatch.planning.kernels.tables import NOBODY, Instant, JobTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array
 
 SHORTEST_BOOKING = 1_000_000
@@ -524,7 +524,7 @@ def conservative(compression: int) -> Callable[..., int]:
     """Return the ``decide`` of conservative backfilling with one way of compressing the plan."""
 
     @inlined_kernel
-    def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: PlanTables) -> int:
+    def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PlanTables) -> int:
         queue, place, shapes, table, starts, released, counts, profile = memory
         now, start, estimate, promise = instant.now, done.start, jobs.estimate, done.promise
         forget_before(profile, now)

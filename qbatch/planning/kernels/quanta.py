@@ -25,7 +25,7 @@ from qbatch.planning.kernels.tables import (
     SUSPEND,
     TRY,
     Instant,
-    JobTable,
+    JobColumns,
     ScheduleTable,
     StateTables,
 )
@@ -159,7 +159,7 @@ class QuantaTables(NamedTuple):
 
 @allocating_kernel
 def decide_quanta(
-    instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
 ) -> int:  # fmt: skip
     """Resume the jobs that were suspended for guests that have gone, make the inner pass, give new guests their quanta.
 
@@ -235,7 +235,7 @@ def forget_holders(instant: Instant, state: StateTables, memory: QuantaTables) -
 
 
 @kernel
-def time_left(row: int, jobs: JobTable, state: StateTables) -> int:
+def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
     """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
     run = state.runs[row]
     return int(max(jobs.estimate[row] - run.done // run.procs, 0))
@@ -250,7 +250,7 @@ def show(parts: Int64Array, count: int, end: int, host: int, procs: int, held: i
 
 
 @allocating_kernel
-def show_running(now: int, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+def show_running(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
     """Write the running jobs as the inner pass sees them, in order of expected end; return how many they are.
 
     A guest is seen on the idle processors that it took, its victims as running, later by the time that it can take.
@@ -311,7 +311,7 @@ def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables
 
 
 @kernel
-def show_hosts(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> None:
+def show_hosts(jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> None:
     """Write the hosts as the inner pass sees them: a guest has the idle processors that it took, and each victim its own, whether
     it goes on now or later."""
     hosts = memory.hosts
@@ -328,7 +328,7 @@ def show_hosts(jobs: JobTable, state: StateTables, done: ScheduleTable, memory: 
 
 
 @kernel
-def find_victims(now: int, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
     """Write who may be suspended into ``victims`` and ``rows``; return how many they are."""
     count = 0
     for place in range(state.counts[0].running):
@@ -343,7 +343,7 @@ def find_victims(now: int, jobs: JobTable, state: StateTables, done: ScheduleTab
 
 
 @allocating_kernel
-def serve(now: int, row: int, known: int, count: int, jobs: JobTable, state: StateTables, memory: QuantaTables) -> int:
+def serve(now: int, row: int, known: int, count: int, jobs: JobColumns, state: StateTables, memory: QuantaTables) -> int:
     """Give a waiting job a quantum, if there is a host for it; return how many actions there are.
 
     Args:

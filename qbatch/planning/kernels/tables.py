@@ -120,7 +120,7 @@ ACTION = _record(
 """What a policy that interrupts jobs wants done."""
 
 
-class JobTable(NamedTuple):
+class JobColumns(NamedTuple):
     """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``memory`` is empty where hosts do not matter."""
 
     submit: Int64Array

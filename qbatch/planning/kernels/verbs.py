@@ -24,7 +24,7 @@ from qbatch.planning.kernels.tables import (
     RESUME,
     SUSPEND,
     TRY,
-    JobTable,
+    JobColumns,
     LogTable,
     ScheduleTable,
     StateTables,
@@ -113,7 +113,7 @@ def leave_part(parts: Int64Array, count: int, end: int, host: int, procs: int, h
 
 @kernel
 def give_back(
-    row: int, running: int, has_parts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+    row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
     host = done.host[row]
@@ -125,7 +125,7 @@ def give_back(
 
 @kernel
 def take(
-    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
     done.host[row] = host
@@ -137,7 +137,7 @@ def take(
 
 @kernel
 def count_allowed(
-    count: int, arrived: int, free: int, has_hosts: bool, jobs: JobTable, state: StateTables, done: ScheduleTable
+    count: int, arrived: int, free: int, has_hosts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
     counts, hosts, allowed = state.counts[0], state.hosts, 0
@@ -216,7 +216,7 @@ def note_interval(row: int, now: int, is_kept: int, state: StateTables, done: Sc
 
 
 @kernel
-def go_on(row: int, procs: int, now: int, jobs: JobTable, log: LogTable, state: StateTables) -> None:
+def go_on(row: int, procs: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables) -> None:
     """Let a job run on from now with so many processors."""
     run = state.runs[row]
     run.since, run.procs = now, procs
@@ -260,7 +260,7 @@ def stop(row: int, memory: int, state: StateTables, done: ScheduleTable) -> None
 
 @kernel
 def start(
-    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobTable, log: LogTable, state: StateTables,
+    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables,
     done: ScheduleTable,
 ) -> None:  # fmt: skip
     """Let a job run from its beginning, on trial until an instant if ``until`` is one.
@@ -345,7 +345,7 @@ def suspend(row: int, held: int, now: int, state: StateTables, done: ScheduleTab
 
 @kernel
 def resume(
-    row: int, procs: int, held: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
+    row: int, procs: int, held: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """A suspended job goes on where it was, with so many processors and so much memory."""
     run = state.runs[row]
@@ -358,7 +358,7 @@ def resume(
 
 @kernel
 def resize(
-    row: int, procs: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
+    row: int, procs: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """A running job goes on with another number of processors."""
     run = state.runs[row]
@@ -371,7 +371,7 @@ def resize(
 
 @inlined_kernel
 def carry_out(
-    count: int, now: int, jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable
+    count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started`` and return how
     many they are."""

@@ -28,7 +28,7 @@ from qbatch.planning.kernels.tables import (
     PROCS,
     STARTS,
     Instant,
-    JobTable,
+    JobColumns,
     LogTable,
     Needs,
     ScheduleTable,
@@ -67,14 +67,14 @@ IS_CHECKED = False
 """Whether each start is checked before it is carried out."""
 
 
-def decide(instant: Instant, jobs: JobTable, state: StateTables, done: ScheduleTable, memory: Any) -> int:
+def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: Any) -> int:
     """Decide what is done in a round: write it into ``state`` and return how many starts, or actions, there are."""
     raise NotImplementedError
 
 
 @kernel
 def run_rounds(  # noqa: PLR0915, it is one thought
-    jobs: JobTable, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
+    jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
 ) -> bool:  # fmt: skip
     """Run up to ``budget`` rounds, or until there may be no space for more intervals; tell whether all is done.
 

@@ -10,7 +10,7 @@ from qbatch.daemon.core import passes, reports, state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
-from qbatch.daemon.forecast import ALL, Forecast, forecast
+from qbatch.daemon.forecast import ALL, ExpectedStarts, forecast
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.handlers.authority import permit
 from qbatch.daemon.settings import Settings
@@ -126,7 +126,7 @@ def forecast_of(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: 
     return {bench.core.id_of(key): times for key, times in forecast_made(bench, first, jobs, by).found.items()}
 
 
-def forecast_made(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> Forecast:
+def forecast_made(bench: Bench, first: int = ALL, jobs: tuple[str, ...] = (), by: str = "") -> ExpectedStarts:
     """Return the forecast itself."""
     settings = msgspec.structs.replace(bench.settings, forecast_run_times=by or bench.settings.forecast_run_times)
     copy = state_snapshot.load(state_snapshot.dump(bench.core), settings, load_policy)
