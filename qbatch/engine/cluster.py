@@ -232,20 +232,12 @@ class Cluster:
         space = np.empty(max(self._counted, 64) - self._counted, np.int64)
         self._count_in(np.concatenate([ends, space]), np.concatenate([amounts, space]))
 
-    def _shaped(self) -> Int64Array:
-        """Return the rows that wait or can wait again, ascending."""
-        return np.sort(np.concatenate([self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]))
-
-    def alike(self) -> Int64Array:
-        """Return for each of the rows that wait or can wait again the first of them that asks for the same."""
-        return np.empty(0, np.int64) if self.shapes is None else self.shapes.alike(self._shaped())
-
-    def restore_shapes(self, alike: Int64Array) -> None:
-        """Take over what :meth:`alike` returned: a job is looked at for each shape, not for each row."""
-        if self.shapes is not None:
-            self.shapes.restore(self._shaped(), alike, self.rows.job)
-
     def renew_shapes(self) -> None:
         """Forget the shapes of jobs that do not wait any more, nor can wait again."""
         if self.shapes is not None:
-            self.shapes.renew(map(self.rows.job, self._shaped().tolist()))
+            self.shapes.renew(map(self.rows.job, shaped_rows(self).tolist()))
+
+
+def shaped_rows(cluster: Cluster) -> Int64Array:
+    """Return the rows that wait or can wait again, ascending: those whose shapes are known on a chunked machine."""
+    return np.sort(np.concatenate([cluster.waiting.rows, cluster.parked.rows, np.fromiter(cluster.trials, np.int64)]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.engine import plain
 from qbatch.engine.admission import Admission
-from qbatch.engine.cluster import Cluster
+from qbatch.engine.cluster import Cluster, shaped_rows
 from qbatch.engine.engine import Engine
 from qbatch.engine.rows import States
 from qbatch.engine.waiting import Waiting
@@ -29,6 +29,7 @@ from qbatch.planning.view import Run
 FORMAT = 4
 """The version of the body; another one is refused."""
 
+_EMPTY = np.empty(0, np.int64)
 _MARK = b"qbatch engine\n"
 _HASH = 32
 
@@ -106,7 +107,7 @@ def dump(engine: Engine) -> bytes:
         jobs=jobs,
         queue=_Array.of(cluster.waiting.rows),
         parked=_Array.of(cluster.parked.rows),
-        alike=_Array.of(cluster.alike()),
+        alike=_Array.of(_EMPTY if cluster.shapes is None else cluster.shapes.alike(shaped_rows(cluster))),
         withheld=[(host, *held) for host, held in sorted(cluster.withheld.items())],
         free=cluster.free,
         free_memory=cluster.free_memory,
@@ -180,7 +181,8 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.promises.update(body.promises)
     cluster.left_behind.update(body.left_behind)
     cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
-    cluster.restore_shapes(body.alike.array())
+    if cluster.shapes is not None:  # a job is looked at for each shape, not for each row
+        cluster.shapes.restore(shaped_rows(cluster), body.alike.array(), cluster.rows.job)
 
 
 def _body(data: bytes) -> _Body:
