@@ -63,7 +63,7 @@ def replay(
     explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
     step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass, a key a pass.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
-    driver: Annotated[str, typer.Option(help="auto, compiled or engine: who runs the loop.")] = "auto",
+    driver: Annotated[str, typer.Option(help="auto, compiled or engine: what runs the loop.")] = "auto",
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:

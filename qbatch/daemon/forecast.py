@@ -200,7 +200,7 @@ def _held_for_good(core: Core) -> int:
 
 
 def _any_waits(core: Core, held: int) -> bool:
-    """Tell whether a job waits beside so many that are held."""
+    """Tell whether more jobs wait than the ``held`` ones."""
     return sum([queue.waiting for queue in core.queues.values()]) > held
 
 

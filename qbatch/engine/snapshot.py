@@ -46,12 +46,12 @@ class _Array(msgspec.Struct, array_like=True):
         """Write an array."""
         return cls(np.ascontiguousarray(array, "<i8").tobytes())
 
-    def array(self, count: int | None = None, *, room: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Read an array, of ``count`` entries where that is known, with room for so many more behind them."""
+    def array(self, count: int | None = None, *, space: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Read an array, of ``count`` entries where that is known, with space for so many more behind them."""
         found = np.frombuffer(self.data, "<i8")
         if count is not None and len(found) != count:
             raise InputError("a snapshot holds arrays of different lengths")
-        array = np.empty(len(found) + room, np.int64)
+        array = np.empty(len(found) + space, np.int64)
         array[: len(found)] = found
         return array
 
@@ -156,7 +156,7 @@ def _restore(engine: Engine, body: _Body) -> None:
     rows.states = States(body.states)
     if not rows.states.are_known() or set(body.columns) != set(rows.arrays):
         raise InputError("the snapshot's columns are not those of this version of qbatch; start from the journal")
-    rows.hold({name: body.columns[name].array(count, room=max(count, 64)) for name in rows.arrays})
+    rows.hold({name: body.columns[name].array(count, space=max(count, 64)) for name in rows.arrays})
     _restore_cluster(engine._cluster, body)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)

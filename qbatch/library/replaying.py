@@ -108,7 +108,7 @@ def replay(
         deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` brings its own.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
-        driver: ``auto``, ``compiled`` or ``engine``: who runs the loop; the schedules are the same.
+        driver: ``auto``, ``compiled`` or ``engine``: what runs the loop; the schedules are the same.
         audit: check the invariants of every schedule.
         progress: show progress bars, on a terminal or a page.
 

@@ -169,14 +169,16 @@ class Compilable(Protocol):
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     """Return what decides as the policy does on this machine, as a kernel, or None: then the engine runs it."""
     # The spaces bring the compiler, which only who runs a policy has to load.
-    from qbatch.planning.compiled_policy import CompiledPolicy
     from qbatch.planning.spaces import space_of
 
+    if not isinstance(policy, Compilable):
+        return None
+    # A derived class may decide otherwise than its base, so it counts only if it defines ``compiled_on`` itself, or leaves
+    # ``decide`` as it is in the base of policies that are one kernel (:mod:`.compiled_policy`).
     kind: Any = type(policy)
-    # A derived class may decide otherwise than its base, so it counts only if it defines ``compiled_on`` itself.
-    is_its_own = "compiled_on" in vars(kind) or kind.__module__.startswith("qbatch.policies.")
-    is_a_kernel = isinstance(policy, CompiledPolicy) and kind.decide is CompiledPolicy.decide
-    if not (isinstance(policy, Compilable) and (is_its_own or is_a_kernel)):
+    base: Any = next(each for each in kind.__mro__ if "compiled_on" in vars(each))
+    is_a_kernel = base.__module__.startswith("qbatch.planning.") and kind.decide is base.decide
+    if not (base is kind or kind.__module__.startswith("qbatch.policies.") or is_a_kernel):
         return None
 
     compiled = policy.compiled_on(machine)

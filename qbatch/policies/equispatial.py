@@ -166,7 +166,7 @@ class EquiSpatial:
 
 
 def _actions_of(written: tuple[int, ...], view: View) -> Iterator[Action]:
-    """Return what a row of ``ACTION`` says; who goes on with other processors than before is resized first."""
+    """Return what a row of ``ACTION`` says; a job that goes on with other processors than before is resized first."""
     kind, row, host, procs, held, until = written
     if kind == SUSPEND:
         yield Suspend(row)

@@ -350,7 +350,7 @@ def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[C
 
 
 def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
-    """Refuse what OpenPBS refuses, whoever asks, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+    """Refuse what OpenPBS refuses of every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
     found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
     if found is not None:
@@ -368,7 +368,7 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
 
 
 def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
-    """Refuse a server, a user or a group other than those of who asks, unless the server is lenient about it."""
+    """Refuse another server, and a user or a group that is not the submitter's, unless the server is lenient about it."""
     check_server(core, spec.queue.partition("@")[2], spec.host)
     others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in core.settings.lenient:

@@ -475,7 +475,7 @@ def next_look(now: int, host: int, state: SharesState) -> int:
 def share_pass(now: int, state: SharesState) -> int:
     """Place who waits and divide the hosts that are due; return when to make another pass, ``FOREVER`` if nothing is to come.
 
-    :func:`write_changes` tells who has more or less than before.
+    :func:`write_changes` tells which jobs have more or less than before.
     """
     hosts, queue = state.hosts, state.hosts.shape[0] - 1
     for host in range(queue):

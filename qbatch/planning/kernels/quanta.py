@@ -135,8 +135,8 @@ OVERDUE = 1_000_000
 class QuantaTables(NamedTuple):
     """What is remembered of quanta around a list scheduler.
 
-    ``quantum``, ``protect`` (-1: nobody is suspended): microseconds; ``memory``: the most that a guest gets, bytes.
-    ``had[R]``: how long a job ran as a guest (-1: it was none).  ``guest_of[R]``: the guest for whom it is suspended (-1: it is
+    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most that a guest gets, bytes.
+    ``had[R]``: how long a job ran as a guest (-1: it was none).  ``guest_of[R]``: the guest for which it is suspended (-1: it is
     not).  ``suspended[P]``: their rows.  ``quanta[P, 5]``: the oldest first.  ``counts[2]``.  To work with: ``hosts[4, H]``,
     ``parts[4, 2 P]``, ``victims[4, P]``, ``rows[P]`` and ``chosen[P]``.
     """
@@ -329,7 +329,7 @@ def show_hosts(jobs: JobColumns, state: StateTables, done: ScheduleTable, memory
 
 @kernel
 def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write who may be suspended into ``victims`` and ``rows``; return how many they are."""
+    """Write which jobs may be suspended into ``victims`` and ``rows``; return how many they are."""
     count = 0
     for place in range(state.counts[0].running):
         row = state.running[place]

@@ -63,7 +63,7 @@ COUNTS = _record(
         ("free", np.int64),  # free processors of all hosts
         ("head", np.int64),  # of the queue: its first place in ``waiting``
         ("tail", np.int64),  # and the place behind its last
-        ("first", np.int64),  # before this row nobody waits
+        ("first", np.int64),  # no job before this row waits
         ("begun", np.int64),  # rows that have started
         ("refused", np.int64),  # rows that were refused
         ("now", np.int64),  # the last instant
@@ -140,7 +140,7 @@ class LogTable(NamedTuple):
 
 class ScheduleTable(NamedTuple):
     """What became of the jobs, ``[R]`` each: its first start, how it started, its end, its host, the start that it was
-    promised last, and first.  Columns that nobody writes are empty."""
+    promised last, and first.  Columns that are not written are empty."""
 
     start: Int64Array
     kind: Int8Array
@@ -151,7 +151,7 @@ class ScheduleTable(NamedTuple):
 
 
 class StateTables(NamedTuple):
-    """Who runs and who waits.
+    """The jobs that run and the jobs that wait.
 
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
     ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[4, P]``.
