@@ -26,16 +26,17 @@ def compiled_list(rules: ListRules, machine: Machine) -> Compiled:
             Needs(reads=PARTS, has_hosts=True),
             lambda work, _: _host_list(rules, len(work)),
         )
-    order, how = LOOP_ORDERS[rules.order], lists.BY_SHADOW if rules.depth == 1 else lists.BY_PROFILE
-    how = lists.STOPPING if rules.is_stopping else how
+    one_pass = lists.shadow_pass if rules.depth == 1 else lists.profile_pass
+    one_pass = lists.stopping_pass if rules.is_stopping else one_pass
+    order, has_profile = LOOP_ORDERS[rules.order], one_pass is lists.profile_pass
 
     def new_memory(work: Workload, machine: Machine) -> lists.PoolList:
         running = min(len(work), machine.procs) + 1
-        space = 8 * running + 4 * min(rules.depth, len(work)) if how == lists.BY_PROFILE else 0
+        space = 8 * running + 4 * min(rules.depth, len(work)) if has_profile else 0
         return lists.PoolList(order, rules.depth, np.zeros((2, space + 16), np.int64))
 
-    reads = NO_PARTS if how == lists.STOPPING else ENDS
-    return Compiled(lists.pool_scheduler(how, order != FCFS), Needs(reads=reads), new_memory)
+    reads = NO_PARTS if rules.is_stopping else ENDS
+    return Compiled(lists.pool_scheduler(one_pass, order != FCFS), Needs(reads=reads), new_memory)
 
 
 def _host_list(rules: ListRules, rows: int) -> lists.HostList:

@@ -32,7 +32,7 @@ from qbatch.planning.kernels.deadlines import (
     room_for,
     unreserve,
 )
-from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, add, forget_before, window_between
@@ -323,7 +323,7 @@ class DeadlineTables(NamedTuple):
 def deadline_admission(scheme: int) -> Callable[..., int]:
     """Return the ``decide`` of one scheme: a constant to the compiler, which leaves out the others."""
 
-    @inlined_kernel
+    @kernel
     def decide(
         instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: DeadlineTables
     ) -> int:  # fmt: skip

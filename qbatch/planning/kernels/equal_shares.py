@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     NOBODY,
@@ -538,7 +538,7 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
     return count
 
 
-@inlined_kernel
+@kernel
 def decide_shares(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: SharesState
 ) -> int:  # fmt: skip

@@ -16,11 +16,6 @@ from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.tables import END, PROCS, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
-STOPPING, BY_SHADOW, BY_PROFILE = 0, 1, 2
-"""How a pass over a pool looks ahead: not at all, it stops at the first job that does not fit (FCFS); by the shadow time of one
-job (EASY); by a profile with reservations."""
-
-
 class PoolList(NamedTuple):
     """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a profile to work
     with (:mod:`profile`)."""
@@ -30,53 +25,59 @@ class PoolList(NamedTuple):
     profile: Int64Array
 
 
+@inlined_kernel
+def stopping_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
+                  started: Int64Array) -> int:  # fmt: skip
+    """Make one pass over ``waiting[head:tail]`` that stops at the first job that does not fit (FCFS)."""
+    return fcfs_pass(waiting, instant.head, instant.tail, jobs.procs, instant.free, started)
+
+
+@inlined_kernel
+def shadow_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
+                started: Int64Array) -> int:  # fmt: skip
+    """Make one pass that looks ahead by the shadow time of one job (EASY)."""
+    return easy_pass(
+        instant.now, waiting, instant.head, instant.tail, instant.scan_from, jobs.procs, jobs.estimate, instant.free,
+        parts[END], parts[PROCS], instant.parts, started,
+    )  # fmt: skip
+
+
+@inlined_kernel
+def profile_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
+                 started: Int64Array) -> int:  # fmt: skip
+    """Make one pass that looks ahead by a profile with reservations."""
+    return hybrid_pass(
+        instant.now, waiting, instant.head, instant.tail, rules.depth, jobs.procs, jobs.estimate, rules.profile, instant.free,
+        parts[END], parts[PROCS], instant.parts, started,
+    )  # fmt: skip
+
+
 @cache
-def pool_scheduler(how: int, is_ordered: bool) -> Callable[..., int]:
+def pool_scheduler(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
     """Return the ``decide`` of a list scheduler of a pool; ``is_ordered``: the queue is put in order before the pass."""
 
     @inlined_kernel
     def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
-        if is_ordered:
-            return ordered_pass(how, memory, instant, jobs, state)
-        return pass_over(how, memory, instant, instant.scan_from, jobs, state.waiting, state.parts, state.started)
+        return one_pass(memory, instant, jobs, state.waiting, state.parts, state.started)
 
-    return cast(Callable[..., int], decide)
-
-
-@inlined_kernel
-def pass_over(
-    how: int, rules: PoolList, instant: Instant, scan_from: int, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
-    started: Int64Array,
-) -> int:  # fmt: skip
-    """Make one pass over ``waiting[head:tail]``."""
-    now, free, head, tail = instant.now, instant.free, instant.head, instant.tail
-    procs, estimate, ends, amounts = jobs.procs, jobs.estimate, parts[END], parts[PROCS]
-    if how == STOPPING:
-        return fcfs_pass(waiting, head, tail, procs, free, started)
-    if how == BY_SHADOW:
-        return easy_pass(
-            now, waiting, head, tail, scan_from, procs, estimate, free, ends, amounts, instant.parts, started
+    @allocating_kernel
+    def decide_in_order(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
+        if instant.free == 0 or instant.head == instant.tail:
+            return 0
+        head, tail, waiting = instant.head, instant.tail, state.waiting
+        if memory.order == SJF_BEHIND:
+            behind = head + fcfs_pass(waiting, head, tail, jobs.procs, instant.free, state.started) + 1
+            rows = shortest_behind(waiting, head, tail, behind, jobs.submit, jobs.estimate)
+        else:
+            rows = ordered(memory.order, instant.now, waiting, head, tail, jobs.submit, jobs.estimate)
+        whole = Instant(
+            instant.now, instant.free, 0, tail - head, 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
         )
-    return hybrid_pass(
-        now, waiting, head, tail, rules.depth, procs, estimate, rules.profile, free, ends, amounts, instant.parts, started
-    )
+        return one_pass(memory, whole, jobs, rows, state.parts, state.started)
 
-
-@allocating_kernel
-def ordered_pass(how: int, rules: PoolList, instant: Instant, jobs: JobColumns, state: StateTables) -> int:
-    """Put the queue in order and make one pass over it."""
-    head, tail, waiting = instant.head, instant.tail, state.waiting
-    if rules.order == SJF_BEHIND:
-        behind = head + fcfs_pass(waiting, head, tail, jobs.procs, instant.free, state.started) + 1
-        view = shortest_behind(waiting, head, tail, behind, jobs.submit, jobs.estimate)
-    else:
-        view = ordered(rules.order, instant.now, waiting, head, tail, jobs.submit, jobs.estimate)
-    whole = Instant(
-        instant.now, instant.free, 0, tail - head, 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
-    )
-    return pass_over(how, rules, whole, 0, jobs, view, state.parts, state.started)
+    return cast(Callable[..., int], decide_in_order if is_ordered else decide)
 
 
 class HostList(NamedTuple):
@@ -97,7 +98,7 @@ class HostList(NamedTuple):
     holders: Int64Array
 
 
-@inlined_kernel
+@kernel
 def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
     """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even where nothing can start.

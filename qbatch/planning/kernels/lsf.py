@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qbatch.planning.kernels.jit import inlined_kernel, kernel
+from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.tables import (
     CPUS,
     FREE,
@@ -255,7 +255,7 @@ class ClassTables(NamedTuple):
     begun: Int64Array
 
 
-@inlined_kernel
+@kernel
 def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
     """Make one pass of LSF*; a special may be asked for on a host where a job ended in this round."""
     hosts = memory.hosts
