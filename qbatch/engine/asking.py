@@ -11,9 +11,8 @@ from typing import Any
 
 from qbatch.engine import audit, checks, plain
 from qbatch.engine.admission import Admission
-from qbatch.engine.cluster import Cluster
-from qbatch.engine.states import State
-from qbatch.engine.window import ClusterWindow
+from qbatch.engine.cluster import Cluster, ClusterWindow
+from qbatch.engine.states import STATES, State
 from qbatch.model.actions import Action, Allocation, parts_of
 from qbatch.model.errors import DecisionError, QbatchError
 from qbatch.model.job import Job
@@ -40,11 +39,11 @@ class AsksPolicy:
 
     def view(self) -> View:
         """Return the state as it is now, as a policy would see it if nothing happened."""
-        return View(self._window, self.now or 0, self.machine, self._cluster.queue, self._memory)
+        return View(self._window, self.now or 0, self.machine, self._cluster.waiting.rows, self._memory)
 
     def explain(self, row: int) -> Reason:
         """Return why a waiting job waits, by the state after the last pass; under time sharing, why one stands still."""
-        state = self._cluster.states[row]
+        state = STATES[self._cluster.codes[row]]
         is_own = state is State.SUSPENDED and row not in self._cluster.left_behind
         is_standing = is_own and isinstance(self.policy, Phased)
         if state is not State.QUEUED and not is_standing:
@@ -72,10 +71,10 @@ class AsksPolicy:
         reason = self._admission.refusal(job)
         if reason is not None:
             return Quote(reason)
-        if not isinstance(self.policy, Quoting) or (self._cluster.withheld and self._open_hosts.refusal(job) is not None):
+        if not isinstance(self.policy, Quoting) or (self._cluster.closed and self._open_hosts.refusal(job) is not None):
             return None
         policy, own = self.policy, type(self.policy).__module__
-        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.queue, self._memory)
+        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.waiting.rows, self._memory)
         before = plain.encode(self._memory, own) if self._watch is not None else b""
         quote = checks.answer(self._ask(lambda: policy.quote(view, job)), Quote, name_of(policy))
         if self._watch is not None and plain.encode(self._memory, own) != before:
@@ -117,12 +116,12 @@ class AsksPolicy:
             free = [amount if host in hosts else 0 for host, amount in enumerate(free)]
         if row in cluster.parked:
             return ()
-        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.rows.job(row))
+        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.job(row))
 
     def _parked_reason(self, row: int) -> Reason:
         closed = sorted(self._cluster.closed)
         names = ", ".join(self.machine.hosts[host].name for host in closed)
-        why = self._open_hosts.refusal(self._cluster.jobs[row])
+        why = self._open_hosts.refusal(self._cluster.job(row))
         text = f"the open hosts could never hold it: {why.text if why else 'none is open'}; closed: {names}"
         return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
 
@@ -151,5 +150,7 @@ class AsksPolicy:
             raise self._defect(error) from error
         for action in decisions:
             if type(action) not in checks.CHECKS:
-                raise DecisionError(f"policy {name_of(self.policy)} gave {action!r}, which is no action of qbatch.model.actions")
+                raise DecisionError(
+                    f"policy {name_of(self.policy)} gave {action!r}, which is no action of qbatch.model.actions"
+                )
         return decisions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qbatch.engine.states import State
+from qbatch.engine.states import STATES, State
 from qbatch.engine.work_book import WorkBook
 from qbatch.model.actions import Allocation, Break, Promise, Resume, Start, outside, parts_of
 from qbatch.model.errors import AuditError
@@ -75,23 +75,23 @@ class Watch:
             elif isinstance(action, Break):
                 broken.add(action.row)
                 if self.promised.pop(action.row, None) is None:
-                    yield f"a promise to job {cluster.jobs[action.row].number} was broken that was never made"
+                    yield f"a promise to job {cluster.job(action.row).number} was broken that was never made"
             elif isinstance(action, Start):
-                number = cluster.jobs[action.row].number
+                number = cluster.job(action.row).number
                 if action.row in self.starts:
                     yield f"job {number} was started twice"
                 self.starts[action.row] = done.at
                 if outside(action.allocation, cluster.closed) != action.allocation:
                     yield f"job {number} was started on a closed host"
                 is_whole = cluster.machine.chunked and not action.is_trial
-                if is_whole and not divides(cluster.machine, action.allocation, cluster.jobs[action.row]):
+                if is_whole and not divides(cluster.machine, action.allocation, cluster.job(action.row)):
                     yield f"job {number} was not given the chunks that it asked for"
-                if done.at < cluster.jobs[action.row].submit:
+                if done.at < cluster.job(action.row).submit:
                     yield f"job {number} was started before its submission"
                 if not action.is_trial and done.at > self.promised.get(action.row, done.at):
                     broken.add(action.row)
         for row in sorted(broken.symmetric_difference(done.broken)):
-            number = cluster.jobs[row].number
+            number = cluster.job(row).number
             yield f"the promise to job {number} was broken and not recorded, or the other way round"
 
     def _moved(self, cluster: Cluster, done: Round) -> Iterator[str]:
@@ -100,7 +100,7 @@ class Watch:
             if isinstance(action, Resume) and action.row in cluster.running:
                 hosts = hosts_of(cluster.running[action.row].allocation)
                 if hosts != self.hosts.pop(action.row, hosts):
-                    yield f"job {cluster.jobs[action.row].number} goes on on other hosts than its own"
+                    yield f"job {cluster.job(action.row).number} goes on on other hosts than its own"
         for row, run in cluster.suspended.items():
             self.hosts.setdefault(row, hosts_of(run.allocation))
         if len(self.hosts) > len(cluster.suspended):
@@ -117,12 +117,12 @@ class Watch:
             for place, _, size in parts_of(run.allocation):
                 memory[place] += size if run.holds_memory else 0
         for place, host in enumerate(cluster.machine.hosts):
-            if place in cluster.withheld:
+            if place in cluster.closed:
                 withheld = (host.cpus - procs[place], host.memory - memory[place])
                 if cluster.free[place] or cluster.free_memory[place] or procs[place] > host.cpus:
                     yield f"host {host.name} is closed and shows something free"
-                if cluster.withheld[place][0] != withheld[0] or (host.memory and cluster.withheld[place] != withheld):
-                    yield f"host {host.name} is closed and withholds {cluster.withheld[place]}, not {withheld}"
+                if cluster.withheld(place)[0] != withheld[0] or (host.memory and cluster.withheld(place) != withheld):
+                    yield f"host {host.name} is closed and withholds {cluster.withheld(place)}, not {withheld}"
                 continue
             if procs[place] > host.cpus or procs[place] + cluster.free[place] != host.cpus:
                 yield f"host {host.name}: {procs[place]} of {host.cpus} processors used, {cluster.free[place]} free"
@@ -136,11 +136,11 @@ class Watch:
             return
         users = Counter(place for run in cluster.running.values() for place, _, _ in parts_of(run.allocation))
         for row, run in cluster.running.items():
-            if cluster.jobs[row].is_exclusive and any(users[place] > 1 for place, _, _ in parts_of(run.allocation)):
-                yield f"job {cluster.jobs[row].number} is not alone on its hosts"
+            if cluster.job(row).is_exclusive and any(users[place] > 1 for place, _, _ in parts_of(run.allocation)):
+                yield f"job {cluster.job(row).number} is not alone on its hosts"
 
     def _places(self, cluster: Cluster) -> Iterator[str]:
-        queue, parked = cluster.queue.tolist(), cluster.parked.rows.tolist()
+        queue, parked = cluster.waiting.rows.tolist(), cluster.parked.rows.tolist()
         if queue != sorted(set(queue)) or parked != sorted(set(parked)):
             yield "the queue is out of order or holds a job twice"
         if set(queue) & set(parked):
@@ -151,7 +151,7 @@ class Watch:
             State.SUSPENDED: set(cluster.suspended),
         }
         found: dict[State, set[int]] = {state: set() for state in expected}
-        for row, state in enumerate(cluster.states):
+        for row, state in enumerate(map(STATES.__getitem__, cluster.codes)):
             if state in found:
                 found[state].add(row)
         for state, rows in expected.items():

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from qbatch.engine.cluster import Cluster
-from qbatch.engine.states import CODES, NEXT, State
+from qbatch.engine.states import CODES, NEXT, STATES, State
 from qbatch.model.actions import (
     Action,
     Allocation,
@@ -45,9 +45,9 @@ def _row(cluster: Cluster, action: Any, now: int) -> None:
     row = action.row
     if type(row) is not int:
         _whole(action, now, row=row)
-    if not 0 <= row < len(cluster.rows.jobs):
+    if not 0 <= row < len(cluster.jobs):
         raise _refused(action, now, f"there is no row {row}")
-    if cluster.withheld and row in cluster.parked:
+    if cluster.closed and row in cluster.parked:
         raise _refused(action, now, "the hosts that could hold it are closed")
 
 
@@ -89,8 +89,9 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
         return action.allocation
     if action.allocation:
         return _allocation(cluster, action, now)
-    job = cluster.rows.job(action.row)
-    found = cluster.place(job)  # where there is room: nothing more is to be checked
+    job = cluster.job(action.row)
+    # Where there is room, nothing more is to be checked.
+    found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job)
     if not found:
         raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
     return found
@@ -121,11 +122,11 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
 
 
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
-    row, codes = action.row, cluster.rows.states.codes
-    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
+    row, codes = action.row, cluster.codes
+    if type(row) is not int or cluster.closed or not 0 <= row < len(codes):
         _row(cluster, action, now)
     if NEXT[cause][codes[row]] < 0:
-        raise _refused(action, now, f"row {row} is {cluster.states[row].value}")
+        raise _refused(action, now, f"row {row} is {STATES[codes[row]].value}")
 
 
 def _until(action: Start | Resume, now: int) -> None:
@@ -136,7 +137,7 @@ def _until(action: Start | Resume, now: int) -> None:
 
 def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
     """Check where a policy puts a job; return it in the form that the engine keeps."""
-    job, machine = cluster.jobs[action.row], cluster.machine
+    job, machine = cluster.job(action.row), cluster.machine
     allocation = action.allocation
     _whole_parts(action, now)
     _ranges(cluster, action, now)
@@ -186,7 +187,7 @@ def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
 
 def _trial(cluster: Cluster, action: Start, now: int) -> None:
     """A trial lives inside one host, on as many processors as are asked for, with as much memory as it is given."""
-    job, machine = cluster.jobs[action.row], cluster.machine
+    job, machine = cluster.job(action.row), cluster.machine
     if action.until is None:
         raise _refused(action, now, "a trial must say until when")
     if not job.is_rerunnable:
@@ -205,7 +206,7 @@ def _trial(cluster: Cluster, action: Start, now: int) -> None:
 def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
     for place, procs, memory in parts_of(allocation):
         host = cluster.machine.hosts[place]
-        if place in cluster.withheld:
+        if place in cluster.closed:
             raise _refused(action, now, f"host {host.name} is closed")
         if procs > cluster.free[place]:
             raise _refused(action, now, f"host {host.name} has {cluster.free[place]} processors free")
@@ -214,7 +215,7 @@ def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Alloca
 
 
 def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
-    job, machine = cluster.jobs[action.row], cluster.machine
+    job, machine = cluster.job(action.row), cluster.machine
     if any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, "a part of it has no processors or less than no memory")
     _room_on_hosts(cluster, action, now, allocation)
@@ -228,7 +229,7 @@ def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
     run = cluster.suspended[action.row]
     for place, procs, memory in parts_of(run.allocation):
         host = cluster.machine.hosts[place]
-        if place in cluster.withheld:
+        if place in cluster.closed:
             raise _refused(action, now, f"its own host {host.name} is closed")
         if procs > cluster.free[place]:
             raise _refused(action, now, f"its own host {host.name} has {cluster.free[place]} processors free")
@@ -240,7 +241,7 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
     _state(cluster, action, now, "resize")
     _no_trial(cluster, action, now)
     _whole(action, now, procs=action.procs)
-    job = cluster.jobs[action.row]
+    job = cluster.job(action.row)
     is_suspended = action.row in cluster.suspended
     run = cluster.suspended[action.row] if is_suspended else cluster.running[action.row]
     if not (job.max_procs or cluster.is_malleable):
@@ -258,8 +259,8 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
 
 
 def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
-    row, at, codes = action.row, action.at, cluster.rows.states.codes
-    if type(row) is not int or cluster.withheld or not 0 <= row < len(codes):
+    row, at, codes = action.row, action.at, cluster.codes
+    if type(row) is not int or cluster.closed or not 0 <= row < len(codes):
         _row(cluster, action, now)
     if codes[row] != _QUEUED:
         raise _refused(action, now, "only a waiting job is promised a start")
@@ -273,7 +274,7 @@ def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
 
 def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
     _row(cluster, action, now)
-    if cluster.rows.states.codes[action.row] != _QUEUED:
+    if cluster.codes[action.row] != _QUEUED:
         raise _refused(action, now, "only a promise to a waiting job can be broken")
     if action.row not in cluster.promises:
         raise _refused(action, now, "nothing is promised to it")

@@ -1,47 +1,57 @@
-"""The mutable cluster: who waits, who runs where, what is free.  Private to the engine.
+"""The state of a cluster as tables: jobs by row, the queue, hosts, the parts of running jobs.  Private to the engine.
 
-Nothing outside this room holds a cluster; policies see a view of it.  Every method keeps the books of one fact;
-whether the fact may happen is checked before, in :mod:`qbatch.engine.checks`.
+Policies see a :class:`ClusterWindow` of it.  Each method changes one fact; whether it may happen is checked before, in
+:mod:`qbatch.engine.checks`.
 
 A closed host shows nothing free: what is free there is *withheld*, and what its jobs give back is withheld too,
 until the host opens.  Waiting rows that the open hosts could never hold are *parked*, outside the queue.
+
+A daemon runs for years and its rows only grow: of a job that is over, one byte of state and five numbers stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 
-from qbatch.engine.pieces import Pieces
-from qbatch.engine.rows import Rows, States
+from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Allocation, outside, parts_of, procs_of
+from qbatch.model.actions import Allocation, parts_of, procs_of
+from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.progress import time_left
-from qbatch.planning.chunks import give_on
-from qbatch.planning.kernels import running
+from qbatch.planning.kernels import running, verbs
 from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.tables import CPUS, END, FREE, FREE_MEMORY, PROCS, WITHHELD, WITHHELD_MEMORY
 from qbatch.planning.kernels.types import Int64Array, read_only
-from qbatch.planning.shapes import ShapeBook
+from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
 
-_enter = live(running.enter)
-_leave = live(running.leave)
+_enter, _leave, _ends_of = live(verbs.enter_part), live(verbs.leave_part), live(running.ends_of)
+
+_QUEUED = CODES[State.QUEUED]
+_PART_ROWS = 6
 
 
 class Cluster:
-    """Queue, parked, running and suspended jobs, free processors and memory by host, promises."""
+    """Jobs by row, queue, parked, running and suspended jobs, hosts, promises.
+
+    ``jobs[row]``: the job while it lives, None once it is forgotten; ``codes[row]``: its state, of ``CODES``; ``columns``:
+    what it asks for and when it first started, for ever.  ``hosts[6, H]``: what is free, what there is (processors 0: closed),
+    and what is withheld; ``free`` and ``free_memory`` are its first rows.  ``parts[6, n]``: the parts of running jobs in order of
+    expected end (:data:`qbatch.planning.kernels.tables.PARTS`).
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.kind = space_of(machine)
-        self.free = [host.cpus for host in machine.hosts]
-        self.free_memory = [host.memory for host in machine.hosts]
-        self.withheld: dict[int, tuple[int, int]] = {}
-        self.rows = Rows()
+        self.jobs: list[Job | None] = []
+        self.codes = bytearray()
         self.waiting = Waiting()
         self.parked = Waiting()
         self.running: dict[int, Run] = {}
@@ -50,194 +60,288 @@ class Cluster:
         self.trials: set[int] = set()
         self.promises: dict[int, int] = {}
         self.left_behind: set[int] = set()
+        self.closed: frozenset[int] = frozenset()
         self.is_malleable = False
-        self._counted = 0
-        self._count_in(np.empty(64, np.int64), np.empty(64, np.int64))
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
-        self.pieces: Pieces | None = None
+        there = [[host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]]
+        self.hold_hosts(np.array([*there, *there, *np.zeros_like(there)], np.int64))
+        self.hold_columns(np.empty((len(Columns._fields), 64), np.int64))
+        self.hold_parts(np.empty((_PART_ROWS, 64), np.int64), 0)
+
+    def hold_columns(self, table: Int64Array) -> None:
+        """Keep the columns by row in this table, a row of it each, which has space for more jobs."""
+        self._table, self.long_columns = table, Columns(*read_only(table))
+        self._columns: Columns | None = None
+        # Entry by entry, NumPy takes three times as long as this.
+        self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
+        self._started = self._cells[-1]
+
+    def hold_hosts(self, hosts: Int64Array) -> None:
+        """Keep the hosts in this table."""
+        self.hosts = hosts
+        self.free, self.free_memory, _, _, self._withheld, self._withheld_memory = (
+            cast("memoryview[int]", memoryview(cast(Any, row))) for row in hosts
+        )
+
+    def hold_parts(self, parts: Int64Array, count: int) -> None:
+        """Keep the parts of running jobs in this table, of which ``count`` are in use."""
+        self._parts, self._counted, self._space = parts, count, parts.shape[1]
+        self._shown_parts = read_only(parts)
+        self._shown_ends, self._shown_amounts = self._shown_parts[END], self._shown_parts[PROCS]
+        self._by_end: tuple[Int64Array, Int64Array, int] | None = None
 
     @property
-    def jobs(self) -> Sequence[Job]:
-        """The jobs by row; of rows that were over before this round there is none."""
-        return self.rows.view
-
-    @property
-    def states(self) -> States:
-        """The states by row."""
-        return self.rows.states
+    def table(self) -> Int64Array:
+        """The columns of all rows so far, a row each, which may be written."""
+        return self._table[:, : len(self.jobs)]
 
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
-        return self.rows.columns
+        seen = self._columns
+        if seen is None:  # a view is asked for several times a round
+            rows = len(self.jobs)
+            submit, procs, estimate, memory, started = self.long_columns
+            seen = self._columns = Columns(submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows])
+        return seen
 
     @property
-    def queue(self) -> Int64Array:
-        """The waiting rows in order of sequence, read-only, until the next change."""
-        return self.waiting.rows
-
-    @property
-    def closed(self) -> frozenset[int]:
-        """The hosts that are closed."""
-        return frozenset(self.withheld)
-
-    @property
-    def ends(self) -> Int64Array:
-        """The expected ends of the running jobs, ascending, read-only, until the next change.
-
-        Processors on closed hosts are left out, and so is a job that has no others.
-        """
-        return self._shown_ends[: self._counted]
-
-    @property
-    def amounts(self) -> Int64Array:
-        """The processors of ``ends``."""
-        return self._shown_amounts[: self._counted]
+    def parts(self) -> Int64Array:
+        """The parts of running jobs in order of expected end, read-only, until the next change."""
+        return self._shown_parts[:, : self._counted]
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts`` in longer arrays, and how many entries are in use."""
-        return self._shown_ends, self._shown_amounts, self._counted
+        """Return the expected ends, ascending, and the processors that open hosts have then, read-only, and how many they are,
+        maybe in longer arrays.
 
-    def _count_in(self, ends: Int64Array, amounts: Int64Array) -> None:
-        """Keep the running jobs in these arrays, of which as many entries are in use as are counted."""
-        self._ends, self._amounts = ends, amounts
-        self._shown_ends, self._shown_amounts = read_only(ends), read_only(amounts)
+        On a machine where jobs may span hosts, what ends at one instant is one entry.
+        """
+        found = self._by_end
+        if found is None:
+            if self.closed or (self.kind.spans and len(self.machine.hosts) > 1):
+                ends, amounts, count = _ends_of(self._parts, self._counted, self.hosts)
+                found = read_only(ends), read_only(amounts), int(count)
+            else:
+                found = self._shown_ends, self._shown_amounts, self._counted
+            self._by_end = found
+        return found
+
+    def job(self, row: int) -> Job:
+        """Return the job of a row that lives.
+
+        Raises:
+            LookupError: it was over before this round.
+        """
+        job = self.jobs[row]
+        if job is None:
+            raise LookupError(f"the job of row {row} was over before this round, and is forgotten")
+        return job
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Give jobs (which carry their rows) their places; they are queued.
+
+        Raises:
+            DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
+        """
+        first, space = len(self.jobs), len(self._started)
+        if first + len(jobs) > space:
+            longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
+            longer[:, :first] = self.table
+            self.hold_columns(longer)
+        submit, procs, estimate, memory, started = self._cells
+        try:
+            for row, job in enumerate(jobs, first):
+                submit[row], procs[row], estimate[row], memory[row] = job.submit, job.procs, job.estimate, job.memory
+                started[row] = -1
+        except (OverflowError, TypeError, ValueError) as error:
+            raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
+        self._columns = None
+        self.jobs += jobs
+        self.codes += bytes((_QUEUED,)) * len(jobs)
+        if self.shapes is not None:
+            self.shapes.add(jobs)
 
     def leave_queue(self, row: int) -> None:
         """Take a row out of the queue, or from among the parked ones."""
-        if self.withheld and row in self.parked:
-            self.parked.remove(row)
-        else:
-            self.waiting.remove(row)
+        (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
-    def enter_queue_again(self, rows: Int64Array) -> None:
-        """Put rows (ascending) that ran a trial back to their places in the queue."""
-        self.waiting.insert(rows)
-
-    def place(self, job: Job) -> Allocation:
-        """Return the default allocation of a job, empty if there is no room for it."""
-        return self.kind.allocation(self.machine, self.free, self.free_memory, job)
-
-    def parts(self) -> Int64Array | None:
-        """Return the parts of running jobs, where hosts matter: kept from the first time on that somebody asks."""
-        if self.pieces is None and self.kind.uses_pieces:
-            self.pieces = Pieces()
-            for run in self.running.values():
-                self.pieces.enter(run)
-        return None if self.pieces is None else self.pieces.array
-
-    def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Take an allocation's processors and memory."""
-        if not self.withheld and procs and memory:
+    def take(self, allocation: Allocation, sign: int = -1, *, procs: bool = True, memory: bool = True) -> None:
+        """Take an allocation's processors and memory from what is free; ``sign`` 1: give them back."""
+        if not self.closed and procs and memory:
+            free, free_memory = self.free, self.free_memory
             for chunk in allocation:
                 if chunk.count == 1:
-                    self.free[chunk.host] -= chunk.procs
-                    self.free_memory[chunk.host] -= chunk.memory
+                    free[chunk.host] += sign * chunk.procs
+                    free_memory[chunk.host] += sign * chunk.memory
                 else:
-                    give_on(self.free, chunk, -chunk.procs)
-                    give_on(self.free_memory, chunk, -chunk.memory)
+                    self.hosts[FREE, chunk.host : chunk.host + chunk.count] += sign * chunk.procs
+                    self.hosts[FREE_MEMORY, chunk.host : chunk.host + chunk.count] += sign * chunk.memory
             return
         for host, width, size in parts_of(allocation):
-            self._book(host, -width if procs else 0, -size if memory else 0)
+            is_closed = host in self.closed
+            if procs:
+                (self._withheld if is_closed else self.free)[host] += sign * width
+            if memory:
+                (self._withheld_memory if is_closed else self.free_memory)[host] += sign * size
 
-    def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Give an allocation's processors and memory back."""
-        if not self.withheld and procs and memory:
-            for chunk in allocation:
-                if chunk.count == 1:
-                    self.free[chunk.host] += chunk.procs
-                    self.free_memory[chunk.host] += chunk.memory
-                else:
-                    give_on(self.free, chunk, chunk.procs)
-                    give_on(self.free_memory, chunk, chunk.memory)
-            return
-        for host, width, size in parts_of(allocation):
-            self._book(host, width if procs else 0, size if memory else 0)
-
-    def _book(self, host: int, procs: int, memory: int) -> None:
-        if host in self.withheld:
-            held = self.withheld[host]
-            self.withheld[host] = (held[0] + procs, held[1] + memory)
-        else:
-            self.free[host] += procs
-            self.free_memory[host] += memory
+    def withheld(self, host: int) -> tuple[int, int]:
+        """Return the processors and the memory that are free on a closed host."""
+        return self._withheld[host], self._withheld_memory[host]
 
     def run(
         self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False
     ) -> None:
         """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
-        job, procs = self.rows.jobs[row], procs_of(allocation)
-        assert job is not None
-        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs))
+        job = self.job(row)
+        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs_of(allocation)))
         if is_trial and until is not None:
             self.trials.add(row)
             end = min(end, until)
-        run = Run(row, allocation, now, end, done)
-        self._enter(end, self._open_procs(allocation) if self.withheld else procs)
-        if self.pieces is not None:
-            self.pieces.enter(run)
-        self.running[row] = run
-        self.rows.note_start(row, now)
+        self.running[row] = run = Run(row, allocation, now, end, done)
+        self._enter(run)
+        if self._started[row] < 0:  # only the first start of each is kept
+            self._started[row] = now
         if until is not None:
             self.until[row] = until
 
     def stop(self, row: int, now: int) -> Run:
         """Take a job out of the running ones; return it with what it has done until ``now``."""
         run = self.running.pop(row)
-        if self.pieces is not None:
-            self.pieces.leave(row)
-        procs = procs_of(run.allocation)
-        amount = self._open_procs(run.allocation) if self.withheld else procs
-        if amount:
-            _leave(self._ends, self._amounts, self._counted, run.expected_end, amount)
+        for part in _parts_of(run):
+            _leave(self._parts, self._counted, part)
             self._counted -= 1
+        self._by_end = None
         if self.until or self.trials:
             self.until.pop(row, None)
             self.trials.discard(row)
-        job = self.rows.jobs[row]
-        assert job is not None
-        done = run.done + (now - run.since) * self._width(job, procs)
+        done = run.done + (now - run.since) * self._width(self.job(row), procs_of(run.allocation))
         return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
 
     def _width(self, job: Job, procs: int) -> int:
         """Return on how many of its processors a job works: one that takes whole hosts does not use all that it takes."""
         return job.procs if job.is_exclusive and self.machine.chunked else procs
 
-    def _open_procs(self, allocation: Allocation) -> int:
-        return procs_of(outside(allocation, self.withheld.keys()))
+    def _enter(self, run: Run) -> None:
+        for part in _parts_of(run):
+            if self._counted == self._space:
+                self.hold_parts(np.concatenate([self._parts, np.empty_like(self._parts)], axis=1), self._counted)
+            _enter(self._parts, self._counted, part)
+            self._counted += 1
+        self._by_end = None
 
-    def _enter(self, end: int, amount: int) -> None:
-        if not amount:
-            return
-        if self._counted == len(self._ends):
-            self._count_in(np.resize(self._ends, 2 * self._counted), np.resize(self._amounts, 2 * self._counted))
-        _enter(self._ends, self._amounts, self._counted, end, amount)
-        self._counted += 1
+    def enter_all(self) -> None:
+        """Enter the parts of all running jobs anew."""
+        self.hold_parts(self._parts, 0)
+        for run in self.running.values():
+            self._enter(run)
 
     def set_closed(self, closed: Iterable[int]) -> None:
         """Close these hosts and open all others."""
-        closed = frozenset(closed)
-        for host in sorted(self.closed - closed):
-            self.free[host], self.free_memory[host] = self.withheld.pop(host)
-        for host in sorted(closed - self.closed):
-            self.withheld[host] = (self.free[host], self.free_memory[host])
-            self.free[host] = self.free_memory[host] = 0
-        self._counted = 0
-        for run in self.running.values():
-            self._enter(run.expected_end, self._open_procs(run.allocation))
+        closed, hosts = frozenset(closed), self.hosts
+        for host in self.closed - closed:
+            hosts[[FREE, FREE_MEMORY], host] = hosts[[WITHHELD, WITHHELD_MEMORY], host]
+            hosts[[WITHHELD, WITHHELD_MEMORY], host] = 0
+            hosts[CPUS, host] = self.machine.hosts[host].cpus
+        for host in closed - self.closed:
+            hosts[[WITHHELD, WITHHELD_MEMORY], host] = hosts[[FREE, FREE_MEMORY], host]
+            hosts[[FREE, FREE_MEMORY, CPUS], host] = 0
+        self.closed, self._by_end = closed, None
 
-    def restore_running(self, ends: Int64Array, amounts: Int64Array) -> None:
-        """Take over the sorted arrays of another cluster's running jobs."""
-        self._counted = len(ends)
-        space = np.empty(max(self._counted, 64) - self._counted, np.int64)
-        self._count_in(np.concatenate([ends, space]), np.concatenate([amounts, space]))
-
-    def renew_shapes(self) -> None:
-        """Forget the shapes of jobs that do not wait any more, nor can wait again."""
-        if self.shapes is not None:
-            self.shapes.renew(map(self.rows.job, shaped_rows(self).tolist()))
+    def shaped_rows(self) -> Int64Array:
+        """Return the rows that wait or can wait again, ascending: those whose shapes are known on a chunked machine."""
+        return np.sort(np.concatenate([self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]))
 
 
-def shaped_rows(cluster: Cluster) -> Int64Array:
-    """Return the rows that wait or can wait again, ascending: those whose shapes are known on a chunked machine."""
-    return np.sort(np.concatenate([cluster.waiting.rows, cluster.parked.rows, np.fromiter(cluster.trials, np.int64)]))
+def _parts_of(run: Run) -> Iterable[tuple[int, ...]]:
+    """Return a run's parts as columns of ``Cluster.parts``."""
+    end, since, row = run.expected_end, run.since, run.row
+    if len(run.allocation) == 1 and run.allocation[0].count == 1:  # most are
+        (chunk,) = run.allocation
+        return ((end, chunk.host, chunk.procs, chunk.memory, since, row),)
+    return [(end, *part, since, row) for part in parts_of(run.allocation)]
+
+
+class _Jobs(Sequence[Job]):
+    """The jobs by row, for looking only; a job that was over before this round is no longer there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._job, self._length = cluster.job, cluster.jobs.__len__
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._job(row)
+
+    def __len__(self) -> int:
+        return self._length()
+
+
+class ClusterWindow:
+    """What of a cluster a policy may look at (:class:`qbatch.planning.view.Window`), made when a view asks for it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.kind = cluster.kind
+        self.jobs: Sequence[Job] = _Jobs(cluster)
+        self.running: Mapping[int, Run] = MappingProxyType(cluster.running)
+        self.suspended: Mapping[int, Run] = MappingProxyType(cluster.suspended)
+        self.promises: Mapping[int, int] = MappingProxyType(cluster.promises)
+        self.by_end = cluster.by_end
+
+    @property
+    def columns(self) -> Columns:
+        """What was asked for, by row."""
+        return self._cluster.columns
+
+    @property
+    def long_columns(self) -> Columns:
+        """The same in longer arrays, which are made anew only when they have to grow."""
+        return self._cluster.long_columns
+
+    def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
+        """Return the jobs of rows that wait or run, or were over in this round."""
+        return map(self._cluster.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The free processors by host: none where a job left behind waits for its own."""
+        cluster = self._cluster
+        if not cluster.left_behind:
+            return tuple(cluster.free)
+        kept = {place for row in cluster.left_behind for place, _, _ in parts_of(cluster.suspended[row].allocation)}
+        return tuple(0 if host in kept else free for host, free in enumerate(cluster.free))
+
+    @property
+    def free_memory(self) -> tuple[int, ...]:
+        """The free memory by host."""
+        return tuple(self._cluster.free_memory)
+
+    @property
+    def ends(self) -> Int64Array:
+        """The expected ends of the running jobs, ascending."""
+        ends, _, count = self._cluster.by_end()
+        return ends[:count]
+
+    @property
+    def amounts(self) -> Int64Array:
+        """The processors that are free again then."""
+        _, amounts, count = self._cluster.by_end()
+        return amounts[:count]
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The hosts that are closed."""
+        return self._cluster.closed
+
+    @property
+    def parked(self) -> Int64Array:
+        """The waiting rows that only closed hosts could hold."""
+        return self._cluster.parked.rows
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """What the waiting jobs of a chunked machine ask for."""
+        return None if self._cluster.shapes is None else self._cluster.shapes.arrays
+
+    @property
+    def pieces(self) -> Int64Array:
+        """The parts of running jobs, in order of expected end."""
+        return self._cluster.parts[:-1]

@@ -22,11 +22,10 @@ import numpy as np
 from qbatch.engine import audit, checks
 from qbatch.engine.admission import Admission
 from qbatch.engine.asking import AsksPolicy
-from qbatch.engine.cluster import Cluster
+from qbatch.engine.cluster import Cluster, ClusterWindow
 from qbatch.engine.instant import sorted_out
 from qbatch.engine.round import Round
-from qbatch.engine.states import CODES, NEXT, State
-from qbatch.engine.window import ClusterWindow
+from qbatch.engine.states import CODES, NEXT, STATES, State
 from qbatch.model.actions import (
     Action,
     Allocation,
@@ -50,6 +49,7 @@ from qbatch.planning.policy import Phased, Policy, Remembering, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
+_QUEUED = CODES[State.QUEUED]
 
 _MANY = 64
 """Rows above which what is done to each of them is done to their arrays."""
@@ -207,7 +207,7 @@ class Engine(AsksPolicy):
 
     def state_of(self, row: int) -> State:
         """Return the state of a job."""
-        return self._cluster.states[row]
+        return STATES[self._cluster.codes[row]]
 
     def is_trial(self, row: int) -> bool:
         """Tell whether a row runs a trial now."""
@@ -239,17 +239,17 @@ class Engine(AsksPolicy):
                 yield self._carry_out(Resume(row))
 
     def _change(self, row: int, cause: str) -> None:
-        codes = self._cluster.rows.states.codes
+        codes = self._cluster.codes
         is_known = 0 <= row < len(codes)
         if not is_known or (after := NEXT[cause][codes[row]]) < 0:
-            found = self._cluster.states[row].value if is_known else "unknown"
+            found = STATES[codes[row]].value if is_known else "unknown"
             raise DecisionError(f"row {row} cannot be {cause} at {self.now}: it is {found}")
         codes[row] = after
 
     def _finish(self, row: int) -> Run:
         self._change(row, "finished")
         run = self._cluster.stop(row, self.now or 0)
-        self._cluster.give_back(run.allocation)
+        self._cluster.take(run.allocation, 1)
         self._over.append(row)
         return run
 
@@ -274,26 +274,26 @@ class Engine(AsksPolicy):
             if row not in cluster.trials:
                 raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
             self._change(row, "returned")
-            cluster.give_back(cluster.stop(row, self.now or 0).allocation)
+            cluster.take(cluster.stop(row, self.now or 0).allocation, 1)
         places = np.array(rows, np.int64)
-        could = self._could_run(places) if cluster.withheld else np.ones(len(places), np.bool_)
-        cluster.enter_queue_again(places[could])
+        could = self._could_run(places) if cluster.closed else np.ones(len(places), np.bool_)
+        cluster.waiting.insert(places[could])
         cluster.parked.insert(places[~could])
         return tuple(places[~could].tolist())
 
     def _forget(self) -> None:
         """Drop the jobs that were over by the last round: policies could look at them then."""
-        rows, promises = self._cluster.rows, self._cluster.promises
+        jobs, promises = self._cluster.jobs, self._cluster.promises
         for row in self._over:
-            rows.forget(row)
+            jobs[row] = None
             promises.pop(row, None)
         self._over.clear()
 
     def _withdraw_all(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """Take rows (ascending) back; return those that a policy knows of."""
         cluster = self._cluster
-        if len(rows) > _MANY and not cluster.withheld and rows[0] >= 0 and rows[-1] < len(cluster.states):
-            codes, places = np.frombuffer(cluster.states.codes, np.uint8), np.array(rows, np.int64)
+        if len(rows) > _MANY and not cluster.closed and rows[0] >= 0 and rows[-1] < len(cluster.codes):
+            codes, places = np.frombuffer(cluster.codes, np.uint8), np.array(rows, np.int64)
             if (codes[places] == CODES[State.QUEUED]).all() and (np.diff(places) > 0).all():
                 codes[places] = NEXT["withdrawn"][CODES[State.QUEUED]]
                 cluster.waiting.remove_all(rows)
@@ -304,15 +304,15 @@ class Engine(AsksPolicy):
     def _withdraw(self, row: int) -> bool:
         """Take a row back; tell whether a policy knows of it (it does not of one that is parked)."""
         cluster = self._cluster
-        was = cluster.states[row] if 0 <= row < len(cluster.jobs) else None
+        was = STATES[cluster.codes[row]] if 0 <= row < len(cluster.jobs) else None
         self._change(row, "withdrawn")
         self._over.append(row)
         if was is State.QUEUED:
-            is_parked = bool(cluster.withheld) and row in cluster.parked  # without closed hosts none is
+            is_parked = bool(cluster.closed) and row in cluster.parked  # without closed hosts none is
             cluster.leave_queue(row)
             return not is_parked
         run = cluster.suspended.pop(row)
-        cluster.give_back(run.allocation, procs=False, memory=run.holds_memory)
+        cluster.take(run.allocation, 1, procs=False, memory=run.holds_memory)
         return True
 
     def _close_and_open(self, changes: Sequence[HostClosed | HostOpened]) -> bool:
@@ -353,50 +353,30 @@ class Engine(AsksPolicy):
     def _arrive(self, jobs: Sequence[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
         cluster = self._cluster
-        first = len(cluster.rows.jobs)
-        if len(jobs) == 1 and not cluster.withheld:
-            return self._arrive_alone(jobs[0], first)
-        replace = msgspec.structs.replace
+        first, replace = len(cluster.jobs), msgspec.structs.replace
         jobs = [job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)]
-        cluster.rows.add(jobs)
-        if cluster.shapes is not None:
-            cluster.shapes.add(jobs)
-        rows = np.arange(first, first + len(jobs))
-        columns = cluster.columns
-        good = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, rows)
-        refused = []
-        for row in rows[~good].tolist():
-            reason = self._admission.refusal(cluster.jobs[row])
-            if reason is None:
-                raise DecisionError(f"admission refuses row {row} and does not know why")
+        cluster.add(jobs)
+        doubtful = jobs
+        if len(jobs) > 1:  # most are known to fit by their columns alone
+            columns, places = cluster.columns, np.arange(first, first + len(jobs))
+            fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, places)
+            doubtful = [jobs[place] for place in np.flatnonzero(~fits).tolist()]
+        refused = [(job.row, reason) for job in doubtful if (reason := self._admission.refusal(job)) is not None]
+        for row, _ in refused:
             self._change(row, "reject")
             self._over.append(row)
-            refused.append((row, reason))
-        rows = rows[good]
-        could = self._could_run(rows) if cluster.withheld else np.ones(len(rows), np.bool_)
-        cluster.parked.append(rows[~could])
-        cluster.waiting.append(rows[could])
+        arrived = [job.row for job in jobs if not refused or cluster.codes[job.row] == _QUEUED]
+        parked: list[int] = []
+        if cluster.closed:
+            could = self._could_run(np.array(arrived, np.int64)).tolist()
+            parked = [row for row, is_held in zip(arrived, could, strict=True) if not is_held]
+            arrived = [row for row, is_held in zip(arrived, could, strict=True) if is_held]
+            cluster.parked.append(parked)
+        cluster.waiting.append(arrived)
         if cluster.shapes is not None and cluster.shapes.is_full():
-            cluster.renew_shapes()
-        return tuple(rows[could].tolist()), tuple(refused), tuple(rows[~could].tolist())
-
-    def _arrive_alone(self, job: Job, row: int) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
-        """Do for the one arrival of an instant what is done for many: no array is made for it."""
-        cluster = self._cluster
-        if job.row != row:
-            job = msgspec.structs.replace(job, row=row)
-        cluster.rows.add_one(job)
-        if cluster.shapes is not None:
-            cluster.shapes.add((job,))
-        reason = self._admission.refusal(job)
-        if reason is not None:
-            self._change(row, "reject")
-            self._over.append(row)
-            return _NOTHING, ((row, reason),), _NOTHING
-        cluster.waiting.append_one(row)
-        if cluster.shapes is not None and cluster.shapes.is_full():
-            cluster.renew_shapes()
-        return (row,), (), _NOTHING
+            # Forget the shapes of jobs that do not wait any more, nor can wait again.
+            cluster.shapes.renew(map(cluster.job, cluster.shaped_rows().tolist()))
+        return tuple(arrived), tuple(refused), tuple(parked)
 
     def _carry_out(self, action: Action) -> Action:
         found = checks.CHECKS[type(action)](self._cluster, action, self.now or 0)
@@ -442,13 +422,15 @@ class Engine(AsksPolicy):
         cluster.run(action.row, allocation, now, 0, action.until, is_trial=action.is_trial)
         if now > cluster.promises.get(action.row, now) and not action.is_trial:
             self._late.append(action.row)
-        return action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
+        return (
+            action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
+        )
 
     def _suspend(self, action: Suspend) -> None:
         cluster = self._cluster
         self._change(action.row, "suspend")
         run = cluster.stop(action.row, self.now or 0)
-        cluster.give_back(run.allocation, memory=not action.keep_memory)
+        cluster.take(run.allocation, 1, memory=not action.keep_memory)
         cluster.suspended[action.row] = msgspec.structs.replace(run, holds_memory=action.keep_memory)
 
     def _resume(self, action: Resume) -> None:
@@ -469,6 +451,6 @@ class Engine(AsksPolicy):
         until = cluster.until.get(action.row)
         run = cluster.stop(action.row, self.now or 0)
         new = (msgspec.structs.replace(run.allocation[0], procs=action.procs),)
-        cluster.give_back(run.allocation)
+        cluster.take(run.allocation, 1)
         cluster.take(new)
         cluster.run(action.row, new, self.now or 0, run.done, until)

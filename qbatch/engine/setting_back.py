@@ -27,17 +27,15 @@ def set_back(engine: Engine, by: int) -> None:
     """
     engine.exchange_policy(engine.policy)
     cluster = engine._cluster
-    rows = cluster.rows
-    rows.jobs[:] = [None if job is None else job_set_back(job, by) for job in rows.jobs]
-    count = len(rows.jobs)
-    submit, started = rows.arrays["submit"][:count], rows.arrays["started"][:count]
+    cluster.jobs[:] = [None if job is None else job_set_back(job, by) for job in cluster.jobs]
+    table = cluster.table
+    submit, started = table[0], table[-1]
     submit -= by
     started[started >= 0] -= by
     for runs in (cluster.running, cluster.suspended):
         for row, run in runs.items():
             runs[row] = _run_set_back(run, by)
-    cluster.restore_running(cluster.ends - by, cluster.amounts.copy())
-    cluster.pieces = None
+    cluster.enter_all()
     if engine.now is not None:
         engine.now -= by
 

@@ -15,18 +15,18 @@ import numpy as np
 
 from qbatch.engine import plain
 from qbatch.engine.admission import Admission
-from qbatch.engine.cluster import Cluster, shaped_rows
+from qbatch.engine.cluster import Cluster
 from qbatch.engine.engine import Engine
-from qbatch.engine.rows import States
+from qbatch.engine.states import STATES
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import Chunk, ranges_of
 from qbatch.model.errors import InputError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
-from qbatch.planning.view import Run
+from qbatch.planning.view import Columns, Run
 
-FORMAT = 4
+FORMAT = 5
 """The version of the body; another one is refused."""
 
 _EMPTY = np.empty(0, np.int64)
@@ -46,14 +46,16 @@ class _Array(msgspec.Struct, array_like=True):
         """Write an array."""
         return cls(np.ascontiguousarray(array, "<i8").tobytes())
 
-    def array(self, count: int | None = None, *, space: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Read an array, of ``count`` entries where that is known, with space for so many more behind them."""
-        found = np.frombuffer(self.data, "<i8")
-        if count is not None and len(found) != count:
-            raise InputError("a snapshot holds arrays of different lengths")
-        array = np.empty(len(found) + space, np.int64)
-        array[: len(found)] = found
-        return array
+    def array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Read an array of one dimension."""
+        return np.frombuffer(self.data, "<i8").astype(np.int64)
+
+    def table(self, rows: int, *, space: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Read a table of so many rows, with space for more columns behind those that were written."""
+        found = np.frombuffer(self.data, "<i8").reshape(rows, -1)
+        table = np.empty((rows, found.shape[1] + space), np.int64)
+        table[:, : found.shape[1]] = found
+        return table
 
 
 class _Body(msgspec.Struct):
@@ -63,22 +65,20 @@ class _Body(msgspec.Struct):
     machine: str
     policy: str
     now: int | None
-    columns: dict[str, _Array]
+    columns: _Array
     states: bytes
     living: _Array
     jobs: list[Job]
     queue: _Array
     parked: _Array
     alike: _Array
-    withheld: list[tuple[int, int, int]]
-    free: list[int]
-    free_memory: list[int]
+    closed: list[int]
+    hosts: _Array
+    parts: _Array
     running: list[_Run]
     suspended: list[_Run]
     until: list[tuple[int, int]]
     promises: list[tuple[int, int]]
-    ends: _Array
-    amounts: _Array
     wake_at: list[int]
     over: list[int]
     memory: bytes
@@ -93,30 +93,27 @@ def dump(engine: Engine) -> bytes:
     Raises:
         InputError: if the policy keeps something in its memory that cannot be written down.
     """
-    cluster, rows = engine._cluster, engine._cluster.rows
-    jobs = [job for job in rows.jobs if job is not None]
-    ends, amounts = cluster.ends, cluster.amounts
+    cluster = engine._cluster
+    jobs = [job for job in cluster.jobs if job is not None]
     body = _Body(
         format=FORMAT,
         machine=_identity(engine.machine),
         policy=name_of(engine.policy),
         now=engine.now,
-        columns={name: _Array.of(array[: len(rows)]) for name, array in rows.arrays.items()},
-        states=bytes(rows.states.codes),
+        columns=_Array.of(cluster.table),
+        states=bytes(cluster.codes),
         living=_Array.of(np.array([job.row for job in jobs], np.int64)),
         jobs=jobs,
         queue=_Array.of(cluster.waiting.rows),
         parked=_Array.of(cluster.parked.rows),
-        alike=_Array.of(_EMPTY if cluster.shapes is None else cluster.shapes.alike(shaped_rows(cluster))),
-        withheld=[(host, *held) for host, held in sorted(cluster.withheld.items())],
-        free=cluster.free,
-        free_memory=cluster.free_memory,
+        alike=_Array.of(_EMPTY if cluster.shapes is None else cluster.shapes.alike(cluster.shaped_rows())),
+        closed=sorted(cluster.closed),
+        hosts=_Array.of(cluster.hosts),
+        parts=_Array.of(cluster.parts),
         running=[_written(run) for run in cluster.running.values()],
         suspended=[_written(run) for run in cluster.suspended.values()],
         until=list(cluster.until.items()),
         promises=list(cluster.promises.items()),
-        ends=_Array.of(ends),
-        amounts=_Array.of(amounts),
         wake_at=engine._wake_at,
         over=engine._over,
         memory=plain.encode(engine._memory, type(engine.policy).__module__),
@@ -145,44 +142,44 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
 
 
 def _restore(engine: Engine, body: _Body) -> None:
-    rows, count = engine._cluster.rows, len(body.states)
-    jobs: list[Job | None] = [None] * count
-    if len(body.jobs) == count:
-        jobs = list(body.jobs)
-    else:
+    cluster, count = engine._cluster, len(body.states)
+    if count and max(body.states) >= len(STATES):
+        raise InputError("the snapshot holds states that this version of qbatch does not know; start from the journal")
+    cluster.jobs[:] = body.jobs if len(body.jobs) == count else [None] * count
+    if len(body.jobs) < count:
         for job in body.jobs:
-            jobs[job.row] = job
-    rows.jobs[:] = jobs
-    rows.states = States(body.states)
-    if not rows.states.are_known() or set(body.columns) != set(rows.arrays):
-        raise InputError("the snapshot's columns are not those of this version of qbatch; start from the journal")
-    rows.hold({name: body.columns[name].array(count, space=max(count, 64)) for name in rows.arrays})
-    _restore_cluster(engine._cluster, body)
+            cluster.jobs[job.row] = job
+    cluster.codes[:] = body.states
+    columns = body.columns.table(len(Columns._fields), space=max(count, 64))
+    if columns.shape[1] != count + max(count, 64):
+        raise InputError("a snapshot holds tables of different lengths")
+    cluster.hold_columns(columns)
+    _restore_cluster(cluster, body)
     engine.now = body.now
     engine._wake_at = list(body.wake_at)
     engine._over = list(body.over)
     engine._is_new_policy = body.is_new_policy
-    engine._open_hosts = Admission(engine.machine, engine._cluster.closed)
+    engine._open_hosts = Admission(engine.machine, cluster.closed)
     engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
     if engine._watch is not None:
-        engine._watch.resume(engine._cluster, engine.now)
+        engine._watch.resume(cluster, engine.now)
 
 
 def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.waiting = Waiting(body.queue.array())
     cluster.parked = Waiting(body.parked.array())
-    cluster.withheld = {host: (procs, memory) for host, procs, memory in body.withheld}
-    cluster.free = list(body.free)
-    cluster.free_memory = list(body.free_memory)
+    cluster.closed = frozenset(body.closed)
+    cluster.hold_hosts(body.hosts.table(len(cluster.hosts)))
     cluster.running.update({run[0]: _read(run) for run in body.running})
     cluster.suspended.update({run[0]: _read(run) for run in body.suspended})
     cluster.until.update(body.until)
     cluster.trials.update(body.trials)
     cluster.promises.update(body.promises)
     cluster.left_behind.update(body.left_behind)
-    cluster.restore_running(body.ends.array(), body.amounts.array(len(body.ends.data) // 8))
+    parts = body.parts.table(len(cluster.parts), space=64)
+    cluster.hold_parts(parts, parts.shape[1] - 64)
     if cluster.shapes is not None:  # a job is looked at for each shape, not for each row
-        cluster.shapes.restore(shaped_rows(cluster), body.alike.array(), cluster.rows.job)
+        cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
 
 
 def _body(data: bytes) -> _Body:

@@ -60,16 +60,11 @@ class Waiting:
             bigger = np.empty(max(2 * (len(old) + more), 64), np.int64)
             bigger[: len(old)] = old
             self._hold(bigger, len(old))
-        self._array[self._tail : self._tail + more] = rows
+        if more == 1:
+            self._cells[self._tail] = rows[0]
+        else:
+            self._array[self._tail : self._tail + more] = rows
         self._tail += more
-
-    def append_one(self, row: int) -> None:
-        """Add a row behind all others."""
-        if self._tail == len(self._array):
-            self.append((row,))
-            return
-        self._cells[self._tail] = row
-        self._tail += 1
 
     def insert(self, rows: Int64Array) -> None:
         """Put rows (ascending) back to their places in order of sequence."""

@@ -75,13 +75,13 @@ class WorkBook:
             for row, run in runs.items():
                 entry = self._entries[row]
                 if (entry.done, entry.since, entry.width > 0) != (run.done, run.since, is_running):
-                    number = cluster.jobs[row].number
+                    number = cluster.job(row).number
                     yield f"job {number}: {run.done} processor-microseconds of work on the books, {entry.done} were done"
                 if entry.places != run.allocation:
-                    yield f"job {cluster.jobs[row].number} is not on the processors of the host that it had"
+                    yield f"job {cluster.job(row).number} is not on the processors of the host that it had"
 
 
 def _width(cluster: Cluster, row: int, procs: int) -> int:
     """Return on how many processors a job works: one that takes whole hosts works on those that it asked for."""
-    job = cluster.jobs[row]
+    job = cluster.job(row)
     return job.procs if job.is_exclusive and cluster.machine.chunked else procs

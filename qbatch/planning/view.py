@@ -137,7 +137,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
-    and their processors.  ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
+    and the processors that are free again then (one entry an instant where jobs may span hosts, else one a job).
+    ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
     nothing but arrivals happened since the last pass.  ``ended_on``: the hosts of those that finished.  ``requeued``: rows
     whose trial ended without their end; they are in the queue again (or parked).  ``ran``: run times of those that finished, by
     row, where the driver told them (:class:`qbatch.model.events.Finished`).
@@ -289,14 +290,12 @@ class View(msgspec.Struct, frozen=True, dict=True):
         ends, amounts, count = self.window.by_end()
         if not count or ends.item(0) > self.now:
             return ends, amounts, count
-        ends, amounts = ends[:count], amounts[:count]
-        late = int(ends.searchsorted(self.now, side="right"))
+        late = int(ends[:count].searchsorted(self.now, side="right"))
         runs = [run for run in self.running.values() if run.expected_end <= self.now and self.open_procs_of(run)]
-        ends, amounts = ends.copy(), amounts.copy()
-        ends[:late] = [self.expected_end(run) for run in runs]
-        amounts[:late] = [self.open_procs_of(run) for run in runs]
+        ends = np.concatenate([np.array([self.expected_end(run) for run in runs], np.int64), ends[late:count]])
+        amounts = np.concatenate([np.array([self.open_procs_of(run) for run in runs], np.int64), amounts[late:count]])
         order = np.argsort(ends, kind="stable")
-        return read_only(ends[order]), read_only(amounts[order]), count
+        return read_only(ends[order]), read_only(amounts[order]), len(ends)
 
     def expected_end(self, run: Run) -> int:
         """Return when a running job ends by its estimate; an overdue one ends ``OVERDUE`` from now."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qbatch.engine.engine import Engine
-from qbatch.engine.states import ENDS, TRANSITIONS, State, diagram
+from qbatch.engine.states import CODES, ENDS, TRANSITIONS, State, diagram
 from qbatch.model.actions import Action, Chunk, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import AuditError, DecisionError
 from qbatch.model.events import Finished, Submitted, Withdrawn, Woken
@@ -304,7 +304,7 @@ def test_the_audit_notices_a_cluster_that_lies() -> None:
         engine.handle(1, [])
     engine = engine_with()
     engine.handle(0, [job(1)])
-    engine._cluster.states[0] = State.RUNNING
+    engine._cluster.codes[0] = CODES[State.RUNNING]
     with pytest.raises(AuditError, match="lost or doubled"):
         engine.handle(1, [])
 

@@ -16,6 +16,7 @@ from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.tables import END, PROCS, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
+
 class PoolList(NamedTuple):
     """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a profile to work
     with (:mod:`profile`)."""
@@ -63,7 +64,9 @@ def pool_scheduler(one_pass: Callable[..., int], is_ordered: bool) -> Callable[.
         return one_pass(memory, instant, jobs, state.waiting, state.parts, state.started)
 
     @allocating_kernel
-    def decide_in_order(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
+    def decide_in_order(
+        instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList
+    ) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
         head, tail, waiting = instant.head, instant.tail, state.waiting
@@ -99,7 +102,9 @@ class HostList(NamedTuple):
 
 
 @kernel
-def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
+def decide_on_hosts(
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList
+) -> int:
     """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even where nothing can start.
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
@@ -168,9 +173,7 @@ def in_order(instant: Instant, jobs: JobColumns, waiting: Int64Array, memory: Ho
     if memory.weights[BYPASS] != 0.0:
         for place in range(rows.shape[0]):
             passed_by[place] = memory.bypasses[rows[place]]
-    keys = priorities(
-        instant.now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights
-    )
+    keys = priorities(instant.now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights)
     found = stable_order(-keys)
     for place in range(found.shape[0]):
         found[place] = rows[found[place]]

@@ -6,6 +6,7 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.tables import CPUS, END, HOST, PROCS
 from qbatch.planning.kernels.types import Int64Array
 
 
@@ -40,6 +41,20 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
     for place in range(low, count - 1):
         ends[place] = ends[place + 1]
         amounts[place] = amounts[place + 1]
+
+
+@allocating_kernel
+def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Array, Int64Array, int]:
+    """Return the expected ends of ``count`` parts on open hosts, each instant once, the processors of each, and how many they
+    are."""
+    ends, amounts, found = np.empty(count, np.int64), np.empty(count, np.int64), 0
+    for place in range(count):
+        if hosts[CPUS, parts[HOST, place]] > 0:
+            if found == 0 or ends[found - 1] != parts[END, place]:
+                ends[found], amounts[found] = parts[END, place], 0
+                found += 1
+            amounts[found - 1] += parts[PROCS, place]
+    return ends, amounts, found
 
 
 @allocating_kernel

@@ -44,11 +44,13 @@ class Needs(NamedTuple):
     reads_ended: bool = False
 
 
-END, HOST, PROCS, HELD = 0, 1, 2, 3
-"""Rows of ``parts[4, P]``: of the running jobs in order of expected end that end, host, processors and memory."""
+END, HOST, PROCS, HELD, SINCE, OF_ROW = 0, 1, 2, 3, 4, 5
+"""Rows of ``parts[., P]``: of the parts of running jobs in order of expected end that end, host, processors and memory.  The
+engine also keeps since when the job runs, and its row."""
 
-FREE, FREE_MEMORY, CPUS, MEMORY = 0, 1, 2, 3
-"""Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed)."""
+FREE, FREE_MEMORY, CPUS, MEMORY, WITHHELD, WITHHELD_MEMORY = 0, 1, 2, 3, 4, 5
+"""Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed).  The engine also keeps
+what is free on a closed host, which shows nothing free."""
 
 
 def _record(fields: list[tuple[str, type]]) -> np.dtype[Any]:

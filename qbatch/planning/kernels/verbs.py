@@ -14,11 +14,8 @@ from qbatch.planning.kernels.tables import (
     END,
     FREE,
     FREE_MEMORY,
-    HELD,
-    HOST,
     MEMORY,
     NOBODY,
-    PROCS,
     REFUSED_START,
     RESIZE,
     RESUME,
@@ -83,31 +80,37 @@ def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
 
 
 @kernel
-def enter_part(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> None:
-    """Insert one running job into ``count`` that are sorted by expected end; the caller counts."""
+def enter_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
+    """Insert a part of a running job (an entry for each row of ``parts``) into ``count`` that are sorted by expected end; the
+    caller counts."""
     place = count
-    while place > 0 and parts[END, place - 1] > end:
-        for field in range(4):
+    while place > 0 and parts[END, place - 1] > part[END]:
+        for field in range(len(part)):
             parts[field, place] = parts[field, place - 1]
         place -= 1
-    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = end, host, procs, held
+    for field in range(len(part)):
+        parts[field, place] = part[field]
 
 
 @kernel
-def leave_part(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> None:
-    """Remove one running job; the caller counts.  Two that are equal in everything are the same to every pass."""
+def leave_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
+    """Remove a part of a running job; the caller counts.  Two that are equal in everything are the same to every pass."""
     low = 0
     high = count
     while low < high:
         middle = (low + high) >> 1
-        if parts[END, middle] < end:
+        if parts[END, middle] < part[END]:
             low = middle + 1
         else:
             high = middle
-    while parts[HOST, low] != host or parts[PROCS, low] != procs or parts[HELD, low] != held:
+    is_found = False
+    while not is_found:
+        is_found = True
+        for field in range(len(part)):
+            is_found = is_found and parts[field, low] == part[field]
         low += 1
-    for place in range(low, count - 1):
-        for field in range(4):
+    for place in range(low - 1, count - 1):
+        for field in range(len(part)):
             parts[field, place] = parts[field, place + 1]
 
 
@@ -120,7 +123,7 @@ def give_back(
     held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
     book(state.hosts, host, jobs.procs[row], held)
     if has_parts:
-        leave_part(state.parts, running, done.start[row] + jobs.estimate[row], host, jobs.procs[row], held)
+        leave_part(state.parts, running, (done.start[row] + jobs.estimate[row], host, jobs.procs[row], held))
 
 
 @kernel
@@ -132,7 +135,7 @@ def take(
     held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
     book(state.hosts, host, -jobs.procs[row], -held)
     if has_parts:
-        enter_part(state.parts, running, now + jobs.estimate[row], host, jobs.procs[row], held)
+        enter_part(state.parts, running, (now + jobs.estimate[row], host, jobs.procs[row], held))
 
 
 @kernel
@@ -396,4 +399,3 @@ def carry_out(
     if last != NOBODY:
         counts.head = close_gaps(state.waiting, counts.head, state.runs["since"], last)
     return first
-
