@@ -8,7 +8,7 @@ The plain twin of a kernel is its own source; whatever kernels it calls are plai
 from __future__ import annotations
 
 from functools import partial
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from qbatch.planning.kernels.jit import Kernel, is_loaded
@@ -30,7 +30,8 @@ def uncompiled(kernel: Function) -> Function:
         return kernel
     if kernel not in _TWINS:
         space = _twin_globals(source.__globals__)
-        twin = FunctionType(source.__code__, space, source.__name__, source.__defaults__, source.__closure__)
+        made_with = tuple(CellType(uncompiled(cell.cell_contents)) for cell in source.__closure__ or ())
+        twin = FunctionType(source.__code__, space, source.__name__, source.__defaults__, made_with)
         twin.__kwdefaults__ = source.__kwdefaults__
         _TWINS[kernel] = twin
     return cast(Function, _TWINS[kernel])
