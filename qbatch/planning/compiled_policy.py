@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 
@@ -85,16 +84,12 @@ class CompiledPolicy:
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass by the kernel."""
         memory: LiveTables = view.memory
-        rows = len(view.columns.submit)
-        if rows > memory.rows:
-            memory.rows = 2 * rows
-            memory.tables = _with_old(self.new_tables(view.machine, memory.rows), memory.tables)
+        tables = memory.for_rows(len(view.columns.submit), partial(self.new_tables, view.machine))
         instant, jobs, state, done = tables_of(view, self.needs)
-        count = int(self._live_kernel(instant, jobs, state, done, memory.tables))
+        count = int(self._live_kernel(instant, jobs, state, done, tables))
         if not 0 <= count < len(state.started):
             raise DecisionError(f"policy {self.name} at {view.now / 1e6:.15g} s: its kernel returned {count} starts")
-        starts = zip(state.started[:count].tolist(), state.places[:count].tolist(), strict=True)
-        actions: list[Action] = [view.space.start_in(row, place) for row, place in starts]
+        actions: list[Action] = list(view.space.starts(state.started[:count].tolist(), state.places[:count].tolist()))
         timer = int(state.counts[0]["timer"])
         if self.needs.has_timers and timer < FOREVER:
             actions.append(WakeAt(timer))
@@ -112,14 +107,21 @@ class LiveTables:
         self.rows = rows
         self.tables = tables
 
+    def for_rows(self, rows: int, new_tables: Callable[[int], Any]) -> Any:
+        """Return the tables, with space for so many jobs."""
+        if rows > self.rows:
+            self.rows = 2 * rows
+            self.tables = with_old(new_tables(self.rows), self.tables)
+        return self.tables
 
-def _with_old(new: Any, old: Any) -> Any:
+
+def with_old(new: Any, old: Any) -> Any:
     """Return new tables that begin with what stands in the old ones."""
     if isinstance(new, np.ndarray):
         new[tuple(map(slice, old.shape))] = old
         return new
     if isinstance(new, tuple):
-        parts = [_with_old(*pair) for pair in zip(new, old, strict=True)]
+        parts = [with_old(*pair) for pair in zip(new, old, strict=True)]
         return type(new)(*parts) if hasattr(new, "_fields") else tuple(parts)
     return old
 
@@ -128,7 +130,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
     """Return a view as a kernel gets it in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
     rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
-    parts, count = _parts(view) if needs.reads == PARTS else (np.empty((4, 0), np.int64), 0)
+    parts = space.parts() if needs.reads == PARTS else np.empty((4, 0), np.int64)
     counts["timer"] = FOREVER
     if needs.reads_ended:
         host = np.full(rows, -1, np.int64)
@@ -137,8 +139,9 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
     first = min(view.arrived, default=rows)
     begin = len(queue) - len(view.arrived) if view.only_arrivals and not view.is_late else 0
     instant = Instant(
-        view.now, view.free_procs, 0, len(queue), max(begin, 0), count, first, rows, len(view.finished), len(view.requeued)
-    )
+        view.now, view.free_procs, 0, len(queue), max(begin, 0), parts.shape[1], first, rows, len(view.finished),
+        len(view.requeued),
+    )  # fmt: skip
     state = StateTables(
         counts=counts,
         endings=np.empty((0, 2), np.int64),
@@ -156,11 +159,3 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
     )
     jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
-
-
-def _parts(view: View) -> tuple[Int64Array, int]:
-    """Return the running jobs in order of expected end, and how many they are."""
-    from qbatch.planning.spaces.parts import open_parts
-    from qbatch.planning.spaces.pool import PoolSpace, pool_pieces
-
-    return pool_pieces(view) if isinstance(view.space, PoolSpace) else open_parts(view)

@@ -1,82 +1,205 @@
-"""FCFS, EASY and the depth-K hybrid: an order and a number of reservations, forgotten after each pass.
+"""List schedulers: an order of the queue, and a number of reservations ahead of the jobs that a pass starts.
 
 Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling",
 sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation depth: 0 is first fit, 1 is
 EASY, more is a hybrid, all is conservative backfilling from scratch.
 
-What a pass is on a machine, the space knows (:meth:`qbatch.planning.spaces.space.Space.list_pass`).
+The rules are kernels (:mod:`qbatch.planning.kernels.lists`), which the replay runs compiled and the engine calls with what a view
+shows.  Where jobs are chunks over hosts, the space makes the pass itself; reservations are found anew in each, and of one that
+stays only its holder's place in front is kept.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from qbatch.model.actions import Start
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
-from qbatch.planning.kernels import order as sorting
+from qbatch.model.record import Workload
+from qbatch.planning.compiled_policy import LiveTables, with_old
+from qbatch.planning.kernels import lists
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.orders import FCFS as BY_SUBMISSION
-from qbatch.planning.kernels.orders import LOOP_ORDERS, SJF_BEHIND
+from qbatch.planning.kernels.order import BYPASS
+from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY, SJF_BEHIND
+from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.list_scheduler import compiled_list
 from qbatch.planning.policy import Compiled, ListRules
-from qbatch.planning.spaces.space import Reserved
+from qbatch.planning.spaces import PoolSpace, space_of
+from qbatch.planning.spaces.space import Reserved, jobs_of, reserved_in
 from qbatch.planning.view import View
 
-_ordered, _shortest_behind = live(sorting.ordered), live(sorting.shortest_behind)
+_looked_through, _forget_holders = live(lists.looked_through), live(lists.forget_holders)
+_list_pass, _note_pass = live(lists.list_pass_beside), live(lists.note_pass)
 
-ALL = 1_000_000
-"""A depth deeper than any queue."""
+
+class ListMemory(LiveTables):
+    """What the engine keeps for a list scheduler: its tables, and, where bypasses have a weight, the rows that waited in the last
+    pass and how often each had been passed by before it."""
+
+    tables: lists.HostList
+    seen: tuple[Int64Array, Any] | None = None
+
+    @property
+    def held(self) -> list[Reserved]:
+        """The reservations that stay, the oldest first."""
+        return reserved_in(self.tables.held, int(self.tables.holders[lists.HELD]))
 
 
 class Backfill:
-    """A list scheduler: looks through the queue in an order, and keeps ``depth`` reservations ahead of whom it starts.
+    """A list scheduler: looks through the queue in an order, and keeps ``depth`` reservations ahead of the jobs that it starts.
 
     ``which``: ``fcfs`` (stop at the first that does not fit), ``easy`` (depth 1 by shadow time and extra
     processors) or ``hybrid`` (``depth`` reservations on a profile).  ``order``: of ``LOOP_ORDERS``.
     """
 
     def __init__(self, name: str, which: str, depth: int, order: str) -> None:
-        self.name = name
-        self.which = which
-        self.depth = depth
-        self.order = LOOP_ORDERS[order]
-        self.rules = ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy")
+        self._follow(name, ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy"))
 
-    def compiled_on(self, machine: Machine) -> Compiled | None:
+    def _follow(self, name: str, rules: ListRules) -> None:
+        self.name = name
+        self.rules = rules
+        self._order = LOOP_ORDERS.get(rules.order, PRIORITY)
+        # On a pool such a pass counts processors; for all others a pool is one host.
+        self._counts = not (rules.is_sticky or self._order == PRIORITY)
+        one_pass = lists.shadow_pass if rules.depth == 1 else lists.profile_pass
+        self._one_pass = lists.stopping_pass if rules.is_stopping else one_pass
+        self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
+        self._pass_beside = live(lists.pool_pass_beside(self._pool_pass))
+
+    def compiled_on(self, machine: Machine) -> Compiled:
         """Return the kernel that decides the same on a machine."""
-        # On hosts only the pass itself finds out which job is the first that cannot start.
-        return compiled_list(self.rules, machine) if self.order != SJF_BEHIND or machine.is_one_pool else None
+        if space_of(machine) is not PoolSpace or not self._counts:
+            return Compiled(lists.decide_on_hosts, Needs(reads=PARTS, has_hosts=True), lambda work, _: self._host_list(len(work)))
+
+        def new_memory(work: Workload, machine: Machine) -> lists.PoolList:
+            space = self._space(min(len(work), machine.procs) + 1, len(work))
+            return lists.PoolList(self._order, self.rules.depth, np.zeros((2, space), np.int64))
+
+        needs = Needs(reads=NO_PARTS if self.rules.is_stopping else ENDS)
+        return Compiled(lists.pool_scheduler(self._pool_pass), needs, new_memory)
+
+    def _space(self, running: int, rows: int) -> int:
+        """Return how long the profile of a pass over a pool has to be, for so many jobs that run or start, and that wait."""
+        return 8 * running + 4 * min(self.rules.depth, rows) + 16 if self._one_pass is lists.profile_pass else 0
+
+    def _host_list(self, rows: int) -> lists.HostList:
+        """Return the tables for so many jobs."""
+        rules, weights = self.rules, np.array(self.rules.weights, np.float64)
+        return lists.HostList(
+            self._order, rules.depth, weights, rules.is_stopping, rules.is_sticky,
+            bypasses=np.zeros(rows if weights[BYPASS] else 0),
+            held=np.zeros((3, min(rules.depth, rows)), np.int64),
+            holders=np.zeros(2, np.int64),
+        )  # fmt: skip
+
+    def new_memory(self, machine: Machine) -> ListMemory:
+        """Return the record for a machine on which nothing has happened yet."""
+        return ListMemory(64, self._host_list(64))
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
-        if len(view.queue) == 0 or view.free_procs == 0:
+        queue, space = view.queue, view.space
+        if self._counts:
+            if len(queue) == 0 or view.free_procs == 0:
+                return []
+            whole = space.whole()
+            if isinstance(whole, PoolSpace):
+                return space.starts(self._counted(view), [])
+        memory: ListMemory = view.memory
+        tables = memory.for_rows(len(view.columns.submit), self._host_list)
+        if tables.holders[lists.HELD]:
+            _forget_holders(queue, np.array(view.requeued, np.int64), tables)
+        if self.rules.weights[BYPASS]:
+            tables.bypasses[[*view.withdrawn, *view.finished]] = 0.0
+            memory.seen = None
+        # A reservation that stays is made even where nothing can start.
+        if len(queue) == 0 or not (self.rules.is_sticky or space.fits_any(queue)):
             return []
-        return self.pass_in(view, self.in_order(view))
+        if self.rules.weights[BYPASS]:
+            memory.seen = queue, tables.bypasses[queue]
+        elif len(queue) == 1 and not self.rules.is_sticky and isinstance(space, PoolSpace):
+            return [Start(row) for row in queue.tolist()]  # it fits
+        return self._pass_by(view, tables)
 
-    def pass_in(self, view: View, order: Int64Array) -> list[Start]:
-        """Make one pass over the waiting rows in an order."""
+    def _counted(self, view: View) -> list[int]:
+        """Make one pass by the number of free processors; return the rows that start, in order."""
+        queue, free, jobs = view.queue, view.free_procs, view.window.jobs_of
+        end, scan_from = len(queue), 0
+        if end == 1:
+            rows = queue.tolist()
+            return rows if next(jobs(rows)).procs <= free else []
+        # What was passed over before cannot start now, if nothing but arrivals happened since.
+        if view.only_arrivals and self._order == FCFS and self._one_pass is not lists.profile_pass and not view.is_late:
+            scan_from = max(end - len(view.arrived), 0)
+            if scan_from and (self.rules.is_stopping or all(job.procs > free for job in jobs(view.arrived))):
+                return []
+        columns, started = view.window.long_columns, np.empty(min(end, free), np.int64)
+        ends, amounts, running = view.expected_ends()
+        count = self._pass_beside(
+            self._order, self.rules.depth, self._space(running + len(started), end), view.now, free, scan_from,
+            columns.submit, columns.procs, columns.estimate, queue, ends, amounts, running, started,
+        )  # fmt: skip
+        return started[:count].tolist() if count else []
+
+    def _pass_by(self, view: View, tables: lists.HostList) -> list[Start]:
+        """Make one pass by these tables, in which its reservations stand then."""
+        space = view.space
+        whole = space.whole()
+        if whole is not None:
+            columns, begun = view.window.long_columns, np.empty((2, len(view.queue)), np.int64)
+            count = _list_pass(
+                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.memory, view.queue,
+                whole.hosts(), whole.parts(), begun, *tables,
+            )  # fmt: skip
+            return space.starts(*begun[:, :count].tolist()) if count else []
+        order = self._looked_through(view, tables)
+        starts, reserved = self.pass_in(view, order)
+        tables.held[:, : len(reserved)] = np.array(reserved, np.int64).reshape(-1, 3).T
+        started = np.array([start.row for start in starts], np.int64)
+        _note_pass(order, started, len(starts), len(reserved), tables)
+        return starts
+
+    def pass_in(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
+        """Make one pass over the waiting rows in an order; return the starts and the reservations."""
         rules = self.rules
         return view.space.list_pass(
             order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow
-        )[0]
+        )
 
     def in_order(self, view: View) -> Int64Array:
-        """Return the waiting rows as they are looked through."""
-        queue = view.queue
-        if self.order == BY_SUBMISSION or len(queue) == 1:
-            return queue
-        columns = view.window.long_columns
-        found: Int64Array
-        if self.order == SJF_BEHIND:
+        """Return the waiting rows as a pass looks through them, or as the pass just over did."""
+        return self._looked_through(view, self.tables_before(view))
+
+    def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
+        queue, behind = view.queue, 0
+        if self._order == SJF_BEHIND:
             behind = len(view.space.list_pass(queue, 0, is_stopping=True)[0]) + 1
-            found = _shortest_behind(queue, 0, len(queue), behind, columns.submit, columns.estimate)
-        else:
-            found = _ordered(self.order, view.now, queue, 0, len(queue), columns.submit, columns.estimate)
+        found: Int64Array = _looked_through(view.now, jobs_of(view), queue, behind, tables)
         return found
 
+    def tables_before(self, view: View) -> lists.HostList:
+        """Return a copy of the tables in which no job was passed by in the pass just over."""
+        memory: ListMemory = view.memory
+        tables: lists.HostList = with_old(self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables)
+        if memory.seen is not None:
+            rows, bypasses = memory.seen
+            tables.bypasses[rows] = bypasses
+        return tables
+
+    def _as_afterwards(self, view: View) -> tuple[list[Start], list[Reserved]]:
+        """Make the pass just over once more, on what it has left."""
+        if len(view.queue) == 0:
+            return [], []
+        tables = self.tables_before(view)
+        starts = self._pass_by(view, tables)
+        return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
+
     def reserved_after(self, view: View) -> list[Reserved]:
-        """Return the reservations of the pass just over; the next pass makes them anew."""
-        return view.space.list_pass(self.in_order(view), self.depth, held=[])[1] if self.depth and len(view.queue) else []
+        """Return the reservations of the pass just over; the next pass makes those that do not stay anew."""
+        return self._as_afterwards(view)[1]
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the pass just over."""
@@ -87,11 +210,11 @@ class Backfill:
         if space.spans and job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs})
-        if any(action.row == row for action in self.decide(view)):
+        if any(start.row == row for start in self._as_afterwards(view)[0]):
             return Reason(COULD_START, self.name, "could start now", {})
         if rules.is_stopping and ahead:
             head = view.jobs[ahead[0]]
             text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
             return Reason("order", self.name, text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
-        wait = space.hold_up(job, order, ahead, self.depth, is_by_shadow=rules.is_by_shadow)
+        wait = space.hold_up(job, order, ahead, rules.depth, is_by_shadow=rules.is_by_shadow)
         return Reason(wait.code, self.name, wait.text, wait.numbers, wait.blocked_by)

@@ -30,7 +30,7 @@ from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.tables import CPUS, FREE, FREE_MEMORY, MEMORY, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
-from qbatch.planning.spaces import space_of
+from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.planning.view import View
 
 _lsf_pass = live(kernels.lsf_pass)
@@ -129,9 +129,8 @@ class Lsf:
         if len(view.queue) == 0 or (max(view.free) == 0 and not ended):
             return rejected
         starts = self._pass(view, memory, ended)
-        for row, host in starts:
-            memory.places[row] = host
-        return [*rejected, *(space.start_in(row, host) for row, host in starts)]
+        memory.places.update(starts)
+        return [*rejected, *space.starts([row for row, _ in starts], [host for _, host in starts])]
 
     def _first_fit(self, view: View) -> list[Start]:
         return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
@@ -258,7 +257,7 @@ class Lsf:
                 waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
                 text = f"host {view.machine.hosts[host].name} has room, but {waits}"
                 return Reason("order", self.name, text, numbers, (other,))
-        text = view.space.shortage(job) or ""
+        text = f"needs {job.procs} processors, {view.free_procs} are free" if isinstance(view.space, PoolSpace) else ""
         if not text:
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             name = _pair_name(view.machine, jobs[:, row])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.model.actions import Start
+from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy
@@ -18,7 +19,7 @@ from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
-from qbatch.policies.backfill import Backfill
+from qbatch.policies.backfill import Backfill, ListMemory
 
 _profiles = live_module(profiles)
 
@@ -43,11 +44,15 @@ class SearchedBackfill:
         self.inner = inner
         self.rules = searching.SearchRules(walk=walk, budget=budget, least=LEAST)
 
+    def new_memory(self, machine: Machine) -> ListMemory:
+        """Return the record for a machine on which nothing has happened yet."""
+        return self.inner.new_memory(machine)
+
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
         if len(view.queue) == 0 or max(view.free) == 0:
             return []
-        return self.inner.pass_in(view, self._ordered(view, self.inner.in_order(view)))
+        return self.inner.pass_in(view, self._ordered(view, self.inner.in_order(view)))[0]
 
     def _ordered(self, view: View, order: Int64Array) -> Int64Array:
         head = order[:FIRST]

@@ -54,41 +54,62 @@ def profile_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: I
 
 
 @cache
-def pool_scheduler(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
-    """Return the ``decide`` of a list scheduler of a pool; ``is_ordered``: the queue is put in order before the pass."""
+def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
+    """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is put in order before it."""
+
+    @allocating_kernel
+    def pass_in_order(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
+                      started: Int64Array) -> int:  # fmt: skip
+        behind = 0
+        if rules.order == SJF_BEHIND:
+            behind = fcfs_pass(waiting, instant.head, instant.tail, jobs.procs, instant.free, started) + 1
+        rows = in_order(rules.order, instant.now, jobs, waiting[instant.head : instant.tail], behind)
+        whole = Instant(
+            instant.now, instant.free, 0, rows.shape[0], 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
+        )
+        return one_pass(rules, whole, jobs, rows, parts, started)
+
+    return cast(Callable[..., int], pass_in_order if is_ordered else one_pass)
+
+
+@cache
+def pool_pass_beside(a_pass: Callable[..., int]) -> Callable[..., int]:
+    """Return the same pass of a pool with all that wait, beside running jobs that are only looked at."""
+
+    @allocating_kernel
+    def beside(
+        order: int, depth: int, space: int, now: int, free: int, scan_from: int, submit: Int64Array, procs: Int64Array,
+        estimate: Int64Array, waiting: Int64Array, ends: Int64Array, amounts: Int64Array, running: int, started: Int64Array,
+    ) -> int:  # fmt: skip
+        parts = np.empty((4, running + started.shape[0]), np.int64)
+        for place in range(running):
+            parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
+        instant = Instant(now, free, 0, waiting.shape[0], scan_from, running, 0, 0, 0, 0)
+        jobs = JobColumns(submit, procs, estimate, submit)
+        return a_pass(PoolList(order, depth, np.empty((2, space), np.int64)), instant, jobs, waiting, parts, started)
+
+    return cast(Callable[..., int], beside)
+
+
+@cache
+def pool_scheduler(a_pass: Callable[..., int]) -> Callable[..., int]:
+    """Return the ``decide`` of a list scheduler of a pool with this pass."""
 
     @inlined_kernel
     def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList) -> int:
         if instant.free == 0 or instant.head == instant.tail:
             return 0
-        return one_pass(memory, instant, jobs, state.waiting, state.parts, state.started)
+        return a_pass(memory, instant, jobs, state.waiting, state.parts, state.started)
 
-    @allocating_kernel
-    def decide_in_order(
-        instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PoolList
-    ) -> int:
-        if instant.free == 0 or instant.head == instant.tail:
-            return 0
-        head, tail, waiting = instant.head, instant.tail, state.waiting
-        if memory.order == SJF_BEHIND:
-            behind = head + fcfs_pass(waiting, head, tail, jobs.procs, instant.free, state.started) + 1
-            rows = shortest_behind(waiting, head, tail, behind, jobs.submit, jobs.estimate)
-        else:
-            rows = ordered(memory.order, instant.now, waiting, head, tail, jobs.submit, jobs.estimate)
-        whole = Instant(
-            instant.now, instant.free, 0, tail - head, 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
-        )
-        return one_pass(memory, whole, jobs, rows, state.parts, state.started)
-
-    return cast(Callable[..., int], decide_in_order if is_ordered else decide)
+    return cast(Callable[..., int], decide)
 
 
 class HostList(NamedTuple):
     """A list scheduler of hosts (a pool is one): the order of the queue and how many jobs get a reservation; ``weights[6]`` of
     the priority; whether the pass ends at the first job that does not fit, and whether reservations stay.
 
-    ``bypasses[R]``: how often a job was passed by.  ``held[3, n]``: row, host and start of each reservation that stays, of which
-    ``holders[0]`` are in use.
+    ``bypasses[R]``: how often a job was passed by; empty where that has no weight.  ``held[3, n]``: row, host and start of each
+    reservation of the last pass, ``holders[KEPT]`` in number, of which the first ``holders[HELD]`` stay.
     """
 
     order: int
@@ -101,21 +122,23 @@ class HostList(NamedTuple):
     holders: Int64Array
 
 
+HELD, KEPT = 0, 1
+"""Places in ``holders``."""
+
+
 @kernel
-def decide_on_hosts(
-    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList
-) -> int:
+def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
     """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
     # A reservation that stays is made even where nothing can start.
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
         return 0
-    return list_pass(instant, jobs, state.waiting, state.hosts, state.parts, memory, state.started, state.places)
+    return list_pass(instant, jobs, state.waiting, state.hosts, state.parts, state.started, state.places, memory)
 
 
 @allocating_kernel
 def list_pass(
-    instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, memory: HostList,
-    started: Int64Array, places: Int64Array,
+    instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, started: Int64Array,
+    places: Int64Array, memory: HostList,
 ) -> int:  # fmt: skip
     """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``places``, and return
     how many they are.
@@ -124,25 +147,51 @@ def list_pass(
         hosts: what the hosts have, free and in all.
         parts: the running jobs in order of expected end, as :func:`host_pass` takes them; ``instant.parts`` are in use.
     """
-    rows = in_order(instant, jobs, waiting, memory)
-    holders = memory.holders[0]
-    looked = holders_first(rows, memory.held, holders) if holders > 0 else rows
-    begun = np.empty((2, min(looked.shape[0], instant.free)), np.int64)
-    reserved = np.empty((3, min(memory.depth, looked.shape[0]) + holders), np.int64)
+    rows, behind = waiting[instant.head : instant.tail], 0
+    if memory.order == SJF_BEHIND:
+        none = np.empty((3, 0), np.int64)
+        behind = 1 + pass_over(instant, jobs, hosts, parts, rows, 0, True, 0, none, started, places)[0]
+    looked = looked_through(instant.now, jobs, rows, behind, memory)
+    count, kept = pass_over(
+        instant, jobs, hosts, parts, looked, memory.depth, memory.is_stopping, memory.holders[HELD], memory.held, started, places
+    )
+    note_pass(looked, started, count, kept, memory)
+    return count
+
+
+@allocating_kernel
+def list_pass_beside(
+    now: int, free: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, memory: Int64Array, waiting: Int64Array,
+    hosts: Int64Array, parts: Int64Array, begun: Int64Array, order: int, depth: int, weights: Float64Array, is_stopping: bool,
+    is_sticky: bool, bypasses: Float64Array, held: Int64Array, holders: Int64Array,
+) -> int:  # fmt: skip
+    """Do what :func:`list_pass` does with all that wait; the starts and their hosts are written into ``begun[2, n]``.
+
+    A call from Python with named tuples costs twice as much.
+    """
+    instant = Instant(now, free, 0, waiting.shape[0], 0, parts.shape[1], 0, 0, 0, 0)
+    rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
+    jobs = JobColumns(submit, procs, estimate, memory)
+    return list_pass(instant, jobs, waiting, hosts, parts, begun[ROW], begun[WHERE], rules)
+
+
+@allocating_kernel
+def pass_over(
+    instant: Instant, jobs: JobColumns, hosts: Int64Array, parts: Int64Array, rows: Int64Array, depth: int, is_stopping: bool,
+    holders: int, reserved: Int64Array, started: Int64Array, places: Int64Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Make one pass over rows in the order given, the first ``holders`` of which hold the first of ``reserved``.
+
+    The starts are written into ``started`` and ``places``, the reservations into ``reserved``; returns how many they are.
+    """
+    begun = np.empty((2, min(rows.shape[0], instant.free)), np.int64)
     count, kept = host_pass(
-        instant.now, looked, memory.depth, memory.is_stopping, jobs.procs, jobs.memory, jobs.estimate, hosts.copy(), parts,
-        instant.parts, memory.held[:, :holders].copy(), begun, reserved,
+        instant.now, rows, depth, is_stopping, jobs.procs, jobs.memory, jobs.estimate, hosts.copy(), parts, instant.parts,
+        reserved[:, :holders].copy(), begun, reserved,
     )  # fmt: skip
     for place in range(count):
         started[place], places[place] = begun[ROW, place], begun[WHERE, place]
-    if memory.weights[BYPASS] != 0.0:
-        count_bypasses(rows, started, count, memory.bypasses)
-    if memory.is_sticky:
-        memory.holders[0] = kept
-        for place in range(kept):
-            for field in (ROW, WHERE, AT):
-                memory.held[field, place] = reserved[field, place]
-    return count
+    return count, kept
 
 
 @allocating_kernel
@@ -151,33 +200,47 @@ def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows:
 
     The starts stand in ``state.started`` and ``state.places``; returns how many they are.
     """
-    begun = np.empty((2, min(rows.shape[0], instant.free)), np.int64)
-    count, _ = host_pass(
-        instant.now, rows, depth, False, jobs.procs, jobs.memory, jobs.estimate, state.hosts.copy(), state.parts, instant.parts,
-        np.empty((3, 0), np.int64), begun, np.empty((3, min(depth, rows.shape[0])), np.int64),
-    )  # fmt: skip
-    for place in range(count):
-        state.started[place], state.places[place] = begun[ROW, place], begun[WHERE, place]
-    return count
+    reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
+    return pass_over(
+        instant, jobs, state.hosts, state.parts, rows, depth, False, 0, reserved, state.started, state.places
+    )[0]
 
 
 @allocating_kernel
-def in_order(instant: Instant, jobs: JobColumns, waiting: Int64Array, memory: HostList) -> Int64Array:
-    """Return the waiting rows as they are looked through."""
-    rows = waiting[instant.head : instant.tail].copy()
-    if memory.order == FCFS:
-        return rows
-    if memory.order != PRIORITY:
-        return ordered(memory.order, instant.now, waiting, instant.head, instant.tail, jobs.submit, jobs.estimate)
+def looked_through(now: int, jobs: JobColumns, rows: Int64Array, behind: int, memory: HostList) -> Int64Array:
+    """Return waiting rows, which come in order of sequence, as a pass looks through them: the holders of reservations before all
+    others, the oldest first.
+
+    Args:
+        behind: where the order is ``SJF_BEHIND``, how many are left as they come.
+    """
+    if memory.order == PRIORITY:
+        found = stable_order(-row_priorities(now, jobs, rows, memory))
+        for place in range(found.shape[0]):
+            found[place] = rows[found[place]]
+    else:
+        found = in_order(memory.order, now, jobs, rows, behind)
+    return holders_first(found, memory.held, memory.holders[HELD]) if memory.holders[HELD] > 0 else found
+
+
+@allocating_kernel
+def in_order(order: int, now: int, jobs: JobColumns, rows: Int64Array, behind: int) -> Int64Array:
+    """Return rows, which come in order of sequence, in an order that has no weights."""
+    if order == FCFS:
+        return rows.copy()
+    if order == SJF_BEHIND:
+        return shortest_behind(rows, 0, rows.shape[0], behind, jobs.submit, jobs.estimate)
+    return ordered(order, now, rows, 0, rows.shape[0], jobs.submit, jobs.estimate)
+
+
+@allocating_kernel
+def row_priorities(now: int, jobs: JobColumns, rows: Int64Array, memory: HostList) -> Float64Array:
+    """Return the priority of each row."""
     passed_by = np.zeros(rows.shape[0], np.float64)
     if memory.weights[BYPASS] != 0.0:
         for place in range(rows.shape[0]):
             passed_by[place] = memory.bypasses[rows[place]]
-    keys = priorities(instant.now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights)
-    found = stable_order(-keys)
-    for place in range(found.shape[0]):
-        found[place] = rows[found[place]]
-    return found
+    return priorities(now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights)
 
 
 @allocating_kernel
@@ -198,8 +261,33 @@ def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Arra
 
 
 @kernel
-def count_bypasses(rows: Int64Array, started: Int64Array, count: int, bypasses: Float64Array) -> None:
-    """Add to each job that still waits how many of those behind it in the order have started."""
+def forget_holders(waiting: Int64Array, returned: Int64Array, memory: HostList) -> None:
+    """Forget the reservations of jobs that do not wait any more, or whose trials were over in this round (``returned``)."""
+    kept, held = 0, memory.held
+    for place in range(memory.holders[HELD]):
+        row, stays = held[ROW, place], False
+        for other in waiting:
+            stays = stays or other == row
+        for other in returned:
+            stays = stays and other != row
+        if stays:
+            for field in (ROW, WHERE, AT):
+                held[field, kept] = held[field, place]
+            kept += 1
+    memory.holders[HELD] = kept
+
+
+@kernel
+def note_pass(rows: Int64Array, started: Int64Array, count: int, kept: int, memory: HostList) -> None:
+    """Note what a pass over rows has done: how many of ``started`` start, and how many reservations stand in ``held``.
+
+    Each job that still waits was passed by once more for each start that stands behind it in the order.
+    """
+    memory.holders[KEPT] = kept
+    memory.holders[HELD] = kept if memory.is_sticky else 0
+    bypasses = memory.bypasses
+    if memory.weights[BYPASS] == 0.0:
+        return
     for place in range(count):
         bypasses[started[place]] = -1.0
     passed = 0

@@ -8,9 +8,7 @@ starts them, enters them among the running jobs, and returns their number.
 
 from __future__ import annotations
 
-import numpy as np
-
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest, fits, reset
 from qbatch.planning.kernels.running import enter
@@ -101,28 +99,6 @@ def easy_pass(
         if free == 0:
             break
     return count
-
-
-@allocating_kernel
-def easy_pass_beside(
-    now: int,
-    waiting: Int64Array,
-    scan_from: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    free: int,
-    ends: Int64Array,
-    amounts: Int64Array,
-    running: int,
-    started: Int64Array,
-) -> int:
-    """Do what :func:`easy_pass` does with all that wait, beside running jobs that are only looked at."""
-    space = running + min(len(waiting), free)
-    own = np.empty((2, space), np.int64)
-    for place in range(running):
-        own[0, place] = ends[place]
-        own[1, place] = amounts[place]
-    return easy_pass(now, waiting, 0, len(waiting), scan_from, procs, estimate, free, own[0], own[1], running, started)
 
 
 @kernel

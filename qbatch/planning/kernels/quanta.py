@@ -182,7 +182,7 @@ def decide_quanta(
     if makes_pass:
         seen = Instant(now, free, instant.head, instant.tail, 0, shown, 0, 0, 0, 0)
         started = list_pass(
-            seen, jobs, state.waiting, hosts, memory.parts, memory.inner, state.started, state.places
+            seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, memory.inner
         )
         for place in range(started):
             row, host = state.started[place], state.places[place]

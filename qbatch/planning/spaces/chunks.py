@@ -14,6 +14,7 @@ is that of the pool, which reservations on hosts (no job moves) can only come ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from qbatch.planning.shapes import TIGHT
 from qbatch.planning.spaces.grid import HostGrid, hosts_now
 from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
-from qbatch.planning.spaces.pool import pass_over_hosts, pool_pass, pool_pieces
+from qbatch.planning.spaces.pool import PoolSpace
 from qbatch.planning.spaces.pool_plan import PoolPlan
 from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
 from qbatch.planning.view import View
@@ -76,33 +77,27 @@ class ChunkSpace(Space):
         return HostGrid(self.view)
 
     def list_pass(
-        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
-        held: list[Reserved] | None = None,
-    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
+        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
+    ) -> tuple[list[Start], list[Reserved]]:
         """Make one pass (see :meth:`Space.list_pass`); where hosts matter, reservations hold until the next pass only."""
-        view = self.view
-        if are_loose(view):
-            return self._pool_pass(order, depth, is_stopping, held)
+        view, whole = self.view, self.whole()
+        if whole is not None:
+            starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
+            return place_in_order(view, [start.row for start in starts]), reserved
         if is_stopping or is_by_shadow:
             return scan_by_shadow(view, order, is_easy=is_by_shadow)[0], []
         starts = list(_scan_by_grid(view, order, depth)) if max(view.free) else []
-        if held is None:
-            return starts, []
         begun = {start.row for start in starts}
-        waiting = [row for row in order.tolist() if row not in begun]
-        return starts, [(row, 0, 0) for row in waiting[:depth]]
+        waiting = islice((row for row in order.tolist() if row not in begun), depth)
+        return starts, [(row, 0, 0) for row in waiting]
 
-    def _pool_pass(
-        self, order: Int64Array, depth: int, is_stopping: bool, held: list[Reserved] | None
-    ) -> tuple[list[Start], list[Reserved]]:
-        view, reserved = self.view, list[Reserved]()
-        if held is None:
-            rows = pool_pass(view, order, depth, is_stopping=is_stopping)
-        else:
-            hosts = np.array([[view.free_procs], [0], [view.open_procs], [0]], np.int64)
-            started, reserved = pass_over_hosts(view, hosts, pool_pieces(view), order, depth, held=held)
-            rows = [row for row, _ in started]
-        return place_in_order(view, rows), reserved
+    def whole(self) -> Space | None:
+        """Return one pool while hosts matter to none of the waiting jobs."""
+        return PoolSpace(self.view) if are_loose(self.view) else None
+
+    def starts(self, rows: list[int], places: list[int]) -> list[Start]:
+        """Return the starts of loose jobs."""
+        return place_in_order(self.view, rows)
 
     def holders(self, job: Job) -> BoolArray:
         """Tell of each host whether all chunks of a job could be on it, were it empty."""

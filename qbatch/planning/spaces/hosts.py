@@ -16,10 +16,8 @@ from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.host_profiles import HostProfiles
-from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
-from qbatch.planning.spaces.pool import pass_over_hosts
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
+from qbatch.planning.spaces.space import Plan, Profile, Space, WaitReason
 
 _fits_any = live(host_pass.fits_any)
 
@@ -68,17 +66,6 @@ class HostSpace(Space):
         """Return the profiles of the hosts."""
         return HostProfiles(self.view)
 
-    def list_pass(
-        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
-        held: list[Reserved] | None = None,
-    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
-        """Make one pass (see :meth:`Space.list_pass`)."""
-        view = self.view
-        started, reserved = pass_over_hosts(
-            view, self.hosts(), open_parts(view), order, depth, is_stopping=is_stopping, held=held
-        )
-        return [self.start_in(row, host) for row, host in started], reserved
-
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
         """Say that no host has room for as long as the job asks."""
         memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
@@ -95,8 +82,10 @@ class HostSpace(Space):
             self._hosts = np.array([*view.free, *view.free_memory, *cpus, *memory], np.int64).reshape(4, -1)
         return self._hosts.copy()
 
-    def start_in(self, row: int, place: int) -> Start:
-        """Return the start of a row on a host, with the memory that it asks for where memory counts."""
-        job = self.view.jobs[row]
-        memory = job.memory if self.view.machine.hosts[place].memory else 0
-        return Start(row, (Chunk(place, job.procs, memory),))
+    def starts(self, rows: list[int], places: list[int]) -> list[Start]:
+        """Return the starts of rows on hosts, with the memory that they ask for where memory counts."""
+        jobs, hosts = self.view.jobs, self.view.machine.hosts
+        return [
+            Start(row, (Chunk(place, jobs[row].procs, jobs[row].memory if hosts[place].memory else 0),))
+            for row, place in zip(rows, places, strict=True)
+        ]

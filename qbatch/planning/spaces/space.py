@@ -11,9 +11,15 @@ import numpy as np
 from qbatch.model.actions import Allocation, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
+from qbatch.planning.kernels import lists
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.tables import Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.room import Room
 from qbatch.planning.view import Run, View
+
+_pass_over = live(lists.pass_over)
 
 Reserved = tuple[int, int, int]
 """A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
@@ -159,21 +165,25 @@ class Space(ABC):
     def profile(self) -> Profile:
         """Return what the running jobs leave from now on."""
 
-    @abstractmethod
     def list_pass(
-        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False,
-        held: list[Reserved] | None = None,
-    ) -> tuple[list[Start], list[Reserved]]:  # fmt: skip
+        self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
+    ) -> tuple[list[Start], list[Reserved]]:
         """Make one pass of a list scheduler; return the starts, in order, and the reservations.
 
         Args:
-            order: the waiting rows as they are looked through; ``view.queue`` itself where that is by submission.
+            order: the waiting rows as they are looked through.
             depth: how many that cannot start get a reservation.
             is_stopping: the pass ends at the first that does not fit.
             is_by_shadow: the one reservation is an instant only (EASY): where the job goes then is left open.
-            held: reservations of the first rows of ``order`` from earlier passes, which only move earlier; None: the
-                reservations are not asked for.
         """
+        view, parts = self.view, self.parts()
+        instant = Instant(view.now, view.free_procs, 0, len(order), 0, parts.shape[1], 0, 0, 0, 0)
+        started, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        reserved = np.empty((3, min(depth, len(order))), np.int64)
+        count, kept = _pass_over(
+            instant, jobs_of(view), self.hosts(), parts, order, depth, is_stopping, 0, reserved, started, places
+        )
+        return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(reserved, int(kept))
 
     @abstractmethod
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
@@ -188,9 +198,16 @@ class Space(ABC):
         hosts = self.view.machine.hosts
         return np.array([job.procs <= host.cpus and (not host.memory or job.memory <= host.memory) for host in hosts])
 
-    def shortage(self, job: Job) -> str | None:
-        """Say how many processors are free, where their number alone decides."""
-        return None
+    def whole(self) -> Space | None:
+        """Return the space in which a job lives inside one of ``places``; None while jobs are chunks over hosts."""
+        return self
+
+    def parts(self) -> Int64Array:
+        """Return the parts of running jobs in ``places``, in order of expected end.
+
+        Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), place, processors, memory.
+        """
+        return open_parts(self.view)[0]
 
     def hosts(self) -> Int64Array:
         """Return of each of ``places`` what is free and what there is: ``[4, n]``, processors and memory, 0 if closed."""
@@ -200,6 +217,17 @@ class Space(ABC):
         """Return in which of ``places`` a job runs."""
         return run.allocation[0].host
 
-    def start_in(self, row: int, place: int) -> Start:
-        """Return the start of a row in one of ``places``: the engine finds its hosts there."""
-        return Start(row)
+    def starts(self, rows: list[int], places: list[int]) -> list[Start]:
+        """Return the starts of rows in places of :meth:`whole`: the engine finds their hosts there."""
+        return [Start(row) for row in rows]
+
+
+def reserved_in(table: Int64Array, count: int) -> list[Reserved]:
+    """Return the first reservations of a table of row, place and start."""
+    return [(row, place, at) for row, place, at in table[:, :count].T.tolist()]
+
+
+def jobs_of(view: View) -> JobColumns:
+    """Return what the jobs ask for."""
+    columns = view.window.long_columns
+    return JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
