@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.model.actions import Action, WakeAt
+from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.live import live
@@ -19,15 +19,20 @@ from qbatch.planning.kernels.tables import (
     ENDS,
     INTERVAL,
     PARTS,
+    RESIZE,
+    RESUME,
     RUN,
+    START,
     STARTS,
+    SUSPEND,
+    TRY,
     Instant,
     JobColumns,
     Needs,
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 
@@ -164,3 +169,20 @@ def _parts(view: View) -> tuple[Int64Array, int]:
     from qbatch.planning.spaces.pool import PoolSpace, pool_pieces
 
     return pool_pieces(view) if isinstance(view.space, PoolSpace) else open_parts(view)
+
+
+def actions_of(written: RecordArray, view: View) -> list[Action]:
+    """Return what rows of ``ACTION`` say; a job that goes on with other processors than before is resized first."""
+    actions: list[Action] = []
+    for kind, row, host, procs, held, until in written.tolist():
+        if kind == SUSPEND:
+            actions.append(Suspend(row))
+        elif kind in (START, TRY):
+            is_trial = kind == TRY
+            actions.append(Start(row, (Chunk(host, procs, held),), until if is_trial else None, is_trial=is_trial))
+        else:
+            if kind == RESIZE or procs != view.suspended[row].procs:
+                actions.append(Resize(row, procs))
+            if kind == RESUME:
+                actions.append(Resume(row))
+    return actions

@@ -51,12 +51,12 @@ FREE, FREE_MEMORY, CPUS, MEMORY = 0, 1, 2, 3
 """Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed)."""
 
 
-def _record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
+def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
     """Return a type of records whose fields are attributes in plain Python too."""
     return np.dtype((np.record, fields))
 
 
-COUNTS = _record(
+COUNTS = record(
     [
         ("arrived", np.int64),  # rows that have arrived
         ("running", np.int64),  # jobs that run
@@ -79,7 +79,7 @@ COUNTS = _record(
 )
 """The one record of numbers: what the loop keeps between two calls."""
 
-RUN = _record(
+RUN = record(
     [
         ("since", np.int64),  # when it last began to run; -1: it does not run
         ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
@@ -92,7 +92,7 @@ RUN = _record(
 )
 """How far a job has got that may be interrupted."""
 
-INTERVAL = _record(
+INTERVAL = record(
     [
         ("row", np.int64),
         ("begin", np.int64),
@@ -107,7 +107,7 @@ INTERVAL = _record(
 START, TRY, SUSPEND, RESUME, RESIZE = 1, 2, 3, 4, 5
 """Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again."""
 
-ACTION = _record(
+ACTION = record(
     [
         ("kind", np.int64),
         ("row", np.int64),
