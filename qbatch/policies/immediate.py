@@ -40,12 +40,13 @@ from qbatch.model.actions import Action, is_on_one_host
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
-from qbatch.planning.compiled_policy import actions_of, tables_of
+from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import lists, quanta
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.quanta import QuantaTables
 from qbatch.planning.kernels.tables import (
     ACTION,
+    COUNTS,
     FREE,
     FREE_MEMORY,
     INTERRUPTIONS,
@@ -62,6 +63,8 @@ from qbatch.planning.view import Run, View
 from qbatch.policies.entry import check_single_hosts
 
 _begin_pass, _serve_all = live(quanta.begin_pass), live(quanta.serve_all)
+_NO_STATE = StateTables._make([np.empty(0, np.int64)] * len(StateTables._fields))
+_NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._fields))
 
 
 @dataclass
@@ -251,23 +254,24 @@ class QuantumService:
 def _tables_of(
     view: View, free: Sequence[int], free_memory: Sequence[int], runs: Sequence[Run], actions: int
 ) -> tuple[JobColumns, StateTables, ScheduleTable]:
-    """Return a view with other processors and memory free as the kernels take it: of the jobs that run or stand still only
+    """Return the tables that the kernels look at: with so much free on the hosts, of the jobs that run or stand still only
     ``runs``, each of them on one host, and with space for so many actions."""
-    _, jobs, state, done = tables_of(view, Needs())
-    rows, hosts = len(view.columns.submit), view.machine.hosts
+    hosts = view.machine.hosts
     cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
     memory = [host.memory for host in hosts]
-    facts = [(run.row, run.allocation[0], run.since if run.row in view.running else -1, run.done) for run in runs]
-    places = np.array([row for row, *_ in facts], np.int64)
+    rows = np.array([run.row for run in runs], np.int64)
+    facts = [
+        (run.since if run.row in view.running else -1, run.done, -1, -1, chunk.procs, chunk.memory, 0)
+        for run in runs
+        for chunk in run.allocation[:1]
+    ]
     # What stands of other rows is not looked at.
-    table, host = np.empty(rows, RUN), np.empty(rows, np.int64)
-    host[places] = [chunk.host for _, chunk, *_ in facts]
-    table[places] = np.array(
-        [(since, done, -1, -1, chunk.procs, chunk.memory, 0) for _, chunk, since, done in facts], RUN
-    )
-    state.counts["running"] = len(runs)
-    state = state._replace(
-        hosts=np.array([*free, *free_memory, *cpus, *memory], np.int64).reshape(4, -1),
-        runs=table, running=places, actions=np.empty(actions, ACTION),
+    table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
+    table[rows], host[rows] = np.array(facts, RUN), [run.allocation[0].host for run in runs]
+    counts = np.zeros(1, COUNTS)
+    counts["running"] = len(runs)
+    state = _NO_STATE._replace(
+        counts=counts, hosts=np.array([*free, *free_memory, *cpus, *memory], np.int64).reshape(4, -1), runs=table, running=rows,
+        actions=np.empty(actions, ACTION),
     )  # fmt: skip
-    return jobs, state, done._replace(host=host)
+    return JobColumns(*view.window.long_columns[:4]), state, _NO_SCHEDULE._replace(host=host)
