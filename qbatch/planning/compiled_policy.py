@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.model.actions import Action, WakeAt
+from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels.live import live
@@ -19,14 +19,20 @@ from qbatch.planning.kernels.tables import (
     ENDS,
     INTERVAL,
     PARTS,
+    RESIZE,
+    RESUME,
     RUN,
+    START,
     STARTS,
+    SUSPEND,
+    TRY,
     Instant,
     JobColumns,
     Needs,
     ScheduleTable,
     StateTables,
 )
+from qbatch.planning.kernels.types import RecordArray
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 
@@ -159,3 +165,20 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
     )
     jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
+
+
+def actions_of(written: RecordArray, view: View) -> list[Action]:
+    """Return what rows of ``ACTION`` say; a job that goes on with other processors than before is resized first."""
+    actions: list[Action] = []
+    for kind, row, host, procs, held, until in written.tolist():
+        if kind == SUSPEND:
+            actions.append(Suspend(row))
+        elif kind in (START, TRY):
+            is_trial = kind == TRY
+            actions.append(Start(row, (Chunk(host, procs, held),), until if is_trial else None, is_trial=is_trial))
+        else:
+            if kind == RESIZE or procs != view.suspended[row].procs:
+                actions.append(Resize(row, procs))
+            if kind == RESUME:
+                actions.append(Resume(row))
+    return actions

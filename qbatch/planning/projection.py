@@ -68,14 +68,14 @@ class Projection:
             self.hide_running(run.row)
         self._shown[run.row] = run
 
-    def show_going_on(self, row: int, at: int) -> Run:
-        """Show a suspended job as running, to its end if it resumes at ``at``, in one go; return the run."""
-        run = self.suspended.pop(row)
-        job = self._seen.jobs[row]
-        width = job.procs if job.is_exclusive else run.procs
-        left = max(-(-(job.estimate * job.procs - run.done) // width), 0)
-        self._shown[row] = run = as_if_in_one_go(self._seen, run, at + left)
-        return run
+    def show_until(self, row: int, end: int, procs: int) -> None:
+        """Show a job of one host, running or suspended, as running on so many processors until ``end`` by its estimate: in one
+        go, but for one that began at this instant."""
+        run = self.suspended.pop(row, None)
+        is_new = run is None and self._seen.running[row].since == self._seen.now
+        run = self._seen.running[row] if run is None else run
+        run = msgspec.structs.replace(run, allocation=(msgspec.structs.replace(run.allocation[0], procs=procs),))
+        self.show_running(run if is_new else as_if_in_one_go(self._seen, run, end))
 
     def view(self, **facts: Any) -> View:
         """Return the view, with other facts changed too (:meth:`View.changed`).

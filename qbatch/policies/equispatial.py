@@ -39,19 +39,20 @@ the hosts on which something happens: what their jobs have executed, and are owe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Action, WakeAt
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
+from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, RESIZE, RESUME, START, SUSPEND, TRY, Needs
+from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
 from qbatch.policies.entry import check_single_hosts
@@ -133,7 +134,7 @@ class EquiSpatial:
         at = int(_kernels.share_pass(view.now, memory.state))
         written = np.empty(len(memory.state.jobs), ACTION)
         count = _kernels.write_changes(view.now, memory.state, written)
-        actions = [action for row in written[:count].tolist() for action in _actions_of(row, view)]
+        actions = actions_of(written[:count], view)
         if at < FOREVER:
             actions.append(WakeAt(at))
         return actions
@@ -163,21 +164,6 @@ class EquiSpatial:
         arrived = set(view.arrived)
         for row in coming:
             memory.come(view.jobs[row], is_new=row in arrived)
-
-
-def _actions_of(written: tuple[int, ...], view: View) -> Iterator[Action]:
-    """Return what a row of ``ACTION`` says; a job that goes on with other processors than before is resized first."""
-    kind, row, host, procs, held, until = written
-    if kind == SUSPEND:
-        yield Suspend(row)
-    elif kind == RESIZE or (kind == RESUME and procs != view.suspended[row].procs):
-        yield Resize(row, procs)
-    if kind == RESUME:
-        yield Resume(row)
-    elif kind == TRY:
-        yield Start(row, (Chunk(host, procs, held),), until, is_trial=True)
-    elif kind == START:
-        yield Start(row, (Chunk(host, procs, held),))
 
 
 def _follow_machine(view: View, memory: Shares) -> None:

@@ -22,65 +22,69 @@ Where the paper is silent: a job that started or resumed at this very instant is
 a job that may not be begun twice (``qsub -r n``) gets no quantum;
 executed time counts a quantum that was thrown away too (all executed time); a job of several hosts, or one that takes
 whole hosts, is neither guest nor victim; of a host that closes during a quantum the victims resume when it opens again.
+
+The rules are kernels (:mod:`qbatch.planning.kernels.quanta`), which the compiled replay calls too.  This module makes their
+tables from the view, shows the inner policy what they write, and follows what happens in a live system only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
-from qbatch.model.actions import Action, Chunk, Resume, Start, Suspend, is_on_one_host
+from qbatch.model.actions import Action, is_on_one_host
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
+from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import lists, quanta
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import FREE, FREE_MEMORY, INTERRUPTIONS, Needs
+from qbatch.planning.kernels.quanta import QuantaTables
+from qbatch.planning.kernels.tables import (
+    ACTION,
+    COUNTS,
+    FREE,
+    FREE_MEMORY,
+    INTERRUPTIONS,
+    RUN,
+    JobColumns,
+    Needs,
+    ScheduleTable,
+    StateTables,
+)
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, compiled_of, name_of
-from qbatch.planning.projection import Inner, Projection, as_if_in_one_go, in_one_go
-from qbatch.planning.view import View
+from qbatch.planning.projection import Inner, Projection, in_one_go
+from qbatch.planning.view import Run, View
 from qbatch.policies.entry import check_single_hosts
 
-_by_slowdown, _guest_host = live(quanta.by_slowdown), live(quanta.guest_host)
-
-
-@dataclass
-class Quantum:
-    """One guest and its victims on a host.
-
-    ``idle``: processors that the quantum holds beside those of its victims.  ``begin``, ``end``: of the guest, by its
-    estimate and its quantum.  ``is_over``: the guest has gone, the victims wait for their closed host.
-    """
-
-    guest: int
-    host: int
-    procs: int
-    memory: int
-    idle: int
-    victims: list[int]
-    begin: int
-    end: int
-    is_over: bool = False
+_begin_pass, _serve_all = live(quanta.begin_pass), live(quanta.serve_all)
+_NO_STATE = StateTables._make([np.empty(0, np.int64)] * len(StateTables._fields))
+_NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._fields))
 
 
 @dataclass
 class ServiceMemory:
-    """What is remembered: the inner policy's record; the quanta; the guests that began after the last pass; who had a
-    quantum already, and how long it ran in it; who was guest or victim and lives; whether the inner policy must make its
-    plan anew."""
+    """What is remembered: the inner policy's record; the quanta and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
+    ``quanta.SUSPENDED``; by row, how long a job ran as a guest; how many quanta began in the last pass; the rows that were guest
+    or victim and live; whether the inner policy must make its plan anew."""
 
     inner: Any
-    quanta: list[Quantum] = field(default_factory=list)
-    fresh: list[int] = field(default_factory=list)
-    had: dict[int, int] = field(default_factory=dict)
+    quanta: list[tuple[int, ...]] = field(default_factory=list)
+    suspended: list[tuple[int, int]] = field(default_factory=list)
+    had: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    fresh: int = 0
     touched: set[int] = field(default_factory=set)
     is_stale: bool = False
+
+    def keep(self, tables: QuantaTables) -> None:
+        """Keep the quanta and the suspended jobs that are in use."""
+        asleep, begun = tables.counts.tolist()
+        self.quanta, self.suspended = tables.quanta[:begun].tolist(), tables.suspended[:asleep].tolist()
 
 
 class QuantumService:
@@ -97,9 +101,8 @@ class QuantumService:
     def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None) -> None:
         self.name = name
         self.inner = inner
-        self.quantum = quantum
-        self.memory = memory
         self.protect = protect
+        self._rules = quantum, -1 if protect is None else protect, memory
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
@@ -110,27 +113,30 @@ class QuantumService:
         inner = compiled_of(self.inner, machine)
         if space_of(machine) is not HostSpace or inner is None or inner.decide is not lists.decide_on_hosts:
             return None
-        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._tables, inner))
+        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._new_tables, inner))
 
-    def _tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaTables:
+    def _new_tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaAroundList:
         """Return the memory for the jobs of a workload."""
-        rows, most, hosts = len(work), min(len(work), machine.procs) + 1, len(machine.hosts)
-        return quanta.QuantaTables(
-            inner=inner.new_memory(work, machine),
-            quantum=self.quantum,
-            protect=-1 if self.protect is None else self.protect,
-            memory=self.memory,
-            had=np.full(rows, -1, np.int64),
-            guest_of=np.full(rows, -1, np.int64),
-            suspended=np.empty(most, np.int64),
-            quanta=np.empty((most, quanta.QUANTUM_COLUMNS), np.int64),
-            counts=np.zeros(2, np.int64),
+        most = min(len(work), machine.procs) + 1
+        tables = self._tables(ServiceMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
+        return quanta.QuantaAroundList(inner.new_memory(work, machine), tables, np.empty((4, 2 * most), np.int64))
+
+    def _tables(self, memory: ServiceMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
+        """Return what is remembered as the kernels take it, with space for so many more guests and victims."""
+        begun, asleep = len(memory.quanta), len(memory.suspended)
+        tables = QuantaTables(
+            *self._rules,
+            had=memory.had,
+            quanta=np.empty(begun + guests, quanta.QUANTUM),
+            suspended=np.empty(asleep + victims, quanta.SUSPENDED),
+            counts=np.array([asleep, begun], np.int64),
             hosts=np.empty((4, hosts), np.int64),
-            parts=np.empty((4, 2 * most), np.int64),
-            victims=np.empty((quanta.VICTIM_ROWS, most), np.int64),
-            rows=np.empty(most, np.int64),
-            chosen=np.empty(most, np.int64),
+            shown=np.empty(begun + guests + asleep + victims, quanta.SHOWN),
+            victims=np.empty((quanta.VICTIM_ROWS, victims), np.int64),
+            chosen=np.empty(victims, np.int64),
         )
+        tables.quanta[:begun], tables.suspended[:asleep] = memory.quanta, memory.suspended
+        return tables
 
     def new_memory(self, machine: Machine) -> ServiceMemory:
         """Return the record for a machine on which nothing has happened yet.
@@ -144,171 +150,128 @@ class QuantumService:
     def decide(self, view: View) -> Iterable[Action]:
         """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
         memory: ServiceMemory = view.memory
-        memory.fresh = []
-        actions: list[Action] = list(self._resumes(view, memory))
-        seen = self._inner_view(view, memory, {action.row for action in actions if isinstance(action, Resume)})
+        memory.fresh = 0
+        self._follow(view, memory)
+        seen, actions = self._begin(view, memory)
+        memory.had[[*view.finished, *view.withdrawn]] = -1
         memory.is_stale = False
         inner = Inner(seen, name_of(self.inner))
         actions += [inner.action(action) for action in list(self.inner.decide(seen))]
         if view.arrived or self.protect is None:
-            books = _QuantaBooks(view, inner)
-            for row in self._candidates(view, memory, books):
-                actions += self._serve(view, memory, books, row)
+            actions += self._serve(view, memory, inner)
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the inner policy's pass just over."""
         memory: ServiceMemory = view.memory
-        seen = self._inner_view(view, memory, set(), memory.fresh)
+        begun = len(memory.quanta) - memory.fresh
+        fresh = memory.quanta[begun:]
+        without = [*memory.quanta[:begun], *((*quantum[:-1], 1) for quantum in fresh)]
+        seen, _ = self._begin(view, replace(memory, quanta=without), [guest for guest, *_ in fresh])
         if isinstance(self.inner, Explaining):
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
 
-    def _resumes(self, view: View, memory: ServiceMemory) -> Iterator[Resume]:
-        """Follow what happened to guests and victims; let the victims of a guest that has gone go on."""
-        left = []
-        for quantum in memory.quanta:
-            victims = [row for row in quantum.victims if row in view.suspended]
-            if len(victims) < len(quantum.victims):
-                kept = sum(view.suspended[row].procs for row in victims)
-                quantum.victims, quantum.idle = victims, max(quantum.idle, quantum.procs - kept)
-                memory.is_stale = True
-            if quantum.guest not in view.running and not quantum.is_over:
-                quantum.is_over = memory.is_stale = True
-                memory.had[quantum.guest] = view.now - quantum.begin
-                quantum.procs = quantum.memory = quantum.idle = 0
-            elif quantum.end <= view.now:
-                memory.is_stale = True  # it outlives its estimate: its victims' ends move on with it
-            if quantum.is_over and (quantum.host not in view.closed or not victims):
-                memory.is_stale = True
-                yield from (Resume(row) for row in sorted(victims))
-            else:
-                left.append(quantum)
-        memory.quanta = left
-        gone = memory.touched.intersection((*view.finished, *view.withdrawn))
-        memory.is_stale |= bool(gone)
-        memory.touched -= gone
-        for row in (*view.finished, *view.withdrawn):
-            memory.had.pop(row, None)
+    def _follow(self, view: View, memory: ServiceMemory) -> None:
+        """Follow what happened to guests and victims."""
+        missing = len(view.columns.submit) - len(memory.had)
+        if missing > 0:
+            memory.had = np.concatenate([memory.had, np.full(missing + len(memory.had), -1, np.int64)])
+        # A quantum whose guest outlives its estimate goes on: its victims' ends move on with it.
+        memory.is_stale |= any(
+            end <= view.now or (guest not in view.running and not is_over) for guest, _, _, end, is_over in memory.quanta
+        )
+        left = [victim for victim in memory.suspended if victim[0] in view.suspended]
+        memory.is_stale |= len(left) < len(memory.suspended)
+        memory.suspended = left
+        over = [*view.finished, *view.withdrawn]
+        memory.is_stale |= not memory.touched.isdisjoint(over)
+        memory.touched.difference_update(over)
 
-    def _inner_view(self, view: View, memory: ServiceMemory, resumed: set[int], waiting: Iterable[int] = ()) -> View:
-        """Return the view as the inner policy may see it: before this round's guests, who still wait to it (``waiting``), and
-        without the room of quanta."""
-        # Who was guest or victim ends when the engine says; only since when it seems to run is another instant.
-        is_changed = view.is_machine_changed or memory.is_stale
-        facts = {"memory": memory.inner, "is_machine_changed": is_changed}
-        if not (memory.quanta or resumed):
-            return view.changed(running=in_one_go(view, view.running, memory.touched), **facts)
-        shown = Projection(view, memory.touched)
-        for row in sorted(resumed):
-            # None are shown as free where somebody waits whom an earlier policy has suspended.
-            shown.take(shown.show_going_on(row, view.now).allocation)
-        for quantum in memory.quanta:
-            is_fresh = quantum.guest in memory.fresh
-            held = sum(shown.suspended[row].procs for row in quantum.victims)
-            if quantum.host not in view.closed:
-                kept = held - quantum.procs + (0 if is_fresh else quantum.idle)
-                # Nothing is shown as free where jobs that an earlier policy has suspended wait for it.
-                shown.free[quantum.host] = max(shown.free[quantum.host] - kept, 0)
-                if is_fresh:
-                    shown.free_memory[quantum.host] += quantum.memory
-            end = view.now if is_fresh else max(quantum.end, view.now)
-            for row in quantum.victims:
-                shown.show_going_on(row, end)
-            if not quantum.is_over:
-                guest = shown.hide_running(quantum.guest)
-                guest = replace(guest, allocation=(Chunk(quantum.host, quantum.idle, quantum.memory),))
-                if not is_fresh:
-                    is_new = quantum.begin == view.now
-                    shown.show_running(guest if is_new else as_if_in_one_go(view, guest, quantum.end))
-        if waiting:
-            shown.show_waiting(waiting)
-        return shown.view(**facts)
+    def _begin(self, view: View, memory: ServiceMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
+        """Return the view as the inner policy may see it, without the room of quanta, and let victims resume.
 
-    def _candidates(self, view: View, memory: ServiceMemory, books: _QuantaBooks) -> list[int]:
+        Args:
+            fresh: guests of the pass just over, which are shown as if they waited still.
+        """
+        # Which jobs were guest or victim ends when the engine says; only since when one seems to run is another instant.
+        facts = {"memory": memory.inner, "is_machine_changed": view.is_machine_changed or memory.is_stale}
+        if not memory.quanta:
+            return view.changed(running=in_one_go(view, view.running, memory.touched), **facts), []
+        guests = [guest for guest, *_ in memory.quanta]
+        there = [view.running[guest] for guest in guests if guest in view.running]
+        there += [view.suspended[row] for row, _ in memory.suspended]
+        jobs, state, done = _tables_of(view, view.free, view.free_memory, there, len(there))
+        state.runs["since"][[guest for guest in guests if guest not in view.running]] = -1
+        for row in fresh:
+            state.hosts[FREE, done.host[row]] += state.runs[row].procs
+            state.hosts[FREE_MEMORY, done.host[row]] += state.runs[row].held
+        tables = self._tables(memory, len(view.machine.hosts), 0, 0)
+        count, shown = _begin_pass(view.now, jobs, state, done, tables)
+        memory.keep(tables)
+        seen = Projection(view, memory.touched)
+        seen.free, seen.free_memory = tables.hosts[FREE].tolist(), tables.hosts[FREE_MEMORY].tolist()
+        for row in fresh:
+            seen.hide_running(row)
+        for row, end, procs in tables.shown[:shown].tolist():
+            seen.show_until(row, end, procs)
+        seen.show_waiting(fresh)
+        return seen.view(**facts), actions_of(state.actions[:count], view)
+
+    def _serve(self, view: View, memory: ServiceMemory, inner: Inner) -> list[Action]:
+        """Give quanta to jobs that the inner policy has left waiting."""
         rows: Iterable[int] = view.arrived
         if self.protect is None:
-            # Nobody makes room: who asks for more than any host has free need not be asked.
-            rows = view.queue[view.columns.procs[view.queue] <= books.most()].tolist()
-        return [row for row in rows if row not in books.gone and row not in memory.had]
+            # No job makes room: one that asks for more than any host has free need not be asked.
+            may_fit = view.columns.procs[view.queue] <= max(inner.room.free)
+            rows = view.queue[may_fit & (memory.had[view.queue] < 0)].tolist()
+        space = view.space
+        asking = [job for job in view.window.jobs_of([row for row in rows if row not in inner.gone]) if job.is_rerunnable]
+        waiting = np.array([job.row for job in asking if not space.is_apart(job)], np.int64)
+        if not len(waiting):
+            return []
+        running = [] if self.protect is None else self._suspendable(view, memory)
+        free, free_memory = inner.room.free, inner.room.free_memory
+        jobs, state, done = _tables_of(view, free, free_memory, running, len(running) + len(waiting))
+        tables = self._tables(memory, len(free), len(waiting), len(running))
+        tables.hosts[:] = state.hosts
+        count = _serve_all(view.now, waiting, 0, len(waiting), 0, jobs, state, done, tables)
+        if count:
+            memory.fresh = int(tables.counts[quanta.QUANTA]) - len(memory.quanta)
+            memory.keep(tables)
+            memory.touched.update(state.actions["row"][:count].tolist())
+            memory.is_stale = True
+        return actions_of(state.actions[:count], view)
 
-    def _serve(self, view: View, memory: ServiceMemory, books: _QuantaBooks, row: int) -> Iterator[Action]:
-        """Give one waiting job a quantum, if there is a host for it."""
-        job = view.jobs[row]
-        need = min(job.memory, self.memory)
-        host, chosen = books.guest_host(job.procs, need, self.protect)
-        if host < 0 or not job.is_rerunnable or view.space.is_apart(job):
-            return
-        need = need if view.machine.hosts[host].memory else 0
-        idle, until = books.take(row, host, job.procs, need, chosen), view.now + self.quantum
-        end = min(until, view.now + job.estimate)
-        memory.quanta.append(Quantum(row, host, job.procs, need, idle, chosen, view.now, end))
-        memory.fresh.append(row)
-        memory.had[row] = 0
-        memory.touched.update((row, *chosen))
-        memory.is_stale = True
-        yield from (Suspend(victim) for victim in chosen)
-        yield Start(row, (Chunk(host, job.procs, need),), until, is_trial=True)
+    def _suspendable(self, view: View, memory: ServiceMemory) -> list[Run]:
+        """Return the runs that a guest may stop, by sequence: each has some processors of one host, and is no guest."""
+        guests = {guest for guest, *_ in memory.quanta}
+        runs = sorted((run for row, run in view.running.items() if row not in guests), key=lambda run: run.row)
+        jobs = view.window.jobs_of([run.row for run in runs])
+        return [run for run, job in zip(runs, jobs, strict=True) if is_on_one_host(run.allocation) and not job.is_exclusive]
 
 
-class _QuantaBooks:
-    """What is free while a pass goes on, who has left the queue in it, and who may be suspended."""
-
-    def __init__(self, view: View, inner: Inner) -> None:
-        self.gone = inner.gone
-        self._view = view
-        self._room = inner.room
-        self._hosts: Int64Array | None = None
-        self._rows: list[int] = []
-        self._victims: Int64Array
-        self._order: Int64Array
-        self._chosen: Int64Array
-
-    def most(self) -> int:
-        """Return the most processors that are free on a host."""
-        return max(self._room.free)
-
-    def guest_host(self, procs: int, need: int, protect: int | None) -> tuple[int, list[int]]:
-        """Return the host for a guest, -1 for none, and the rows that are suspended for it (``quanta.guest_host``)."""
-        if self._hosts is None:
-            self._hosts = self._look(protect)
-        host, count = _guest_host(procs, need, self._hosts, self._victims, self._order, self._chosen)
-        return int(host), [self._rows[place] for place in self._chosen[:count].tolist()]
-
-    def take(self, row: int, host: int, procs: int, need: int, victims: list[int]) -> int:
-        """Note a guest and its victims; return how many idle processors it takes."""
-        assert self._hosts is not None
-        idle = min(int(self._hosts[FREE, host]), procs)
-        self._hosts[FREE, host] -= idle
-        self._hosts[FREE_MEMORY, host] -= need
-        self._victims[quanta.HOST, self._chosen[: len(victims)]] = -1
-        self.gone.update((row, *victims))
-        return idle
-
-    def _look(self, protect: int | None) -> Int64Array:
-        """Bring who may be suspended into the form that the kernels take, and return what is free in theirs."""
-        view, free = self._view, self._room
-        cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(view.machine.hosts)]
-        sizes = [host.memory for host in view.machine.hosts]
-        found = [] if protect is None else sorted(self._suspendable(view.now - max(protect, 1)))
-        self._rows = [row for row, *_ in found]
-        self._victims = np.array([facts for _, *facts in found], np.int64).reshape(-1, quanta.VICTIM_ROWS).T.copy()
-        self._order, self._chosen = _by_slowdown(self._victims), np.empty(len(found), np.int64)
-        return np.array([*free.free, *free.free_memory, *cpus, *sizes], np.int64).reshape(4, -1)
-
-    def _suspendable(self, latest: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Return row, host, processors, time in the system and time executed of those who run since ``latest`` or longer."""
-        view = self._view
-        now, had, running = view.now, view.memory.had, view.running
-        trials = {quantum.guest for quantum in view.memory.quanta}
-        jobs = view.window.jobs_of(list(running))
-        for run, job in zip(running.values(), jobs, strict=True):
-            row, allocation, since = run.row, run.allocation, run.since
-            if since > latest or row in trials or job.is_exclusive or not is_on_one_host(allocation):
-                continue
-            procs = allocation[0].procs
-            before, rest = divmod(run.done, procs)
-            total, executed = now - job.submit, before + now - since + had.get(row, 0)
-            if rest:  # of one that another policy has resized: then both count on each processor
-                total, executed = total * procs, executed * procs + rest
-            yield row, allocation[0].host, procs, total, executed
+def _tables_of(
+    view: View, free: Sequence[int], free_memory: Sequence[int], runs: Sequence[Run], actions: int
+) -> tuple[JobColumns, StateTables, ScheduleTable]:
+    """Return the tables that the kernels look at: with so much free on the hosts, of the jobs that run or stand still only
+    ``runs``, each of them on one host, and with space for so many actions."""
+    hosts = view.machine.hosts
+    cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
+    memory = [host.memory for host in hosts]
+    rows = np.array([run.row for run in runs], np.int64)
+    facts = [
+        (run.since if run.row in view.running else -1, run.done, -1, -1, chunk.procs, chunk.memory, 0)
+        for run in runs
+        for chunk in run.allocation[:1]
+    ]
+    # What stands of other rows is not looked at.
+    table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
+    table[rows], host[rows] = np.array(facts, RUN), [run.allocation[0].host for run in runs]
+    counts = np.zeros(1, COUNTS)
+    counts["running"] = len(runs)
+    state = _NO_STATE._replace(
+        counts=counts, hosts=np.array([*free, *free_memory, *cpus, *memory], np.int64).reshape(4, -1), runs=table, running=rows,
+        actions=np.empty(actions, ACTION),
+    )  # fmt: skip
+    return JobColumns(*view.window.long_columns[:4]), state, _NO_SCHEDULE._replace(host=host)

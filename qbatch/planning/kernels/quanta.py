@@ -1,5 +1,7 @@
-"""Quanta for new jobs: on which host a guest gets room, which running jobs are suspended for it, and the pass of ``immediate``
-and ``soon`` (:mod:`qbatch.policies.immediate`) around a list scheduler on hosts.
+"""Quanta for new jobs (:mod:`qbatch.policies.immediate`), around the pass of an inner policy.
+
+Before the pass: which victims go on, and what the inner policy sees.  After it: which guests get a quantum, on which host and
+with which victims.  :func:`decide_quanta` is both, around the pass of a list scheduler on hosts.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4 and 3;
 exact readings in spec/papers.md 3.4.  The victims are taken by the smallest slowdown, which whole numbers decide.
@@ -8,6 +10,8 @@ exact readings in spec/papers.md 3.4.  The victims are taken by the smallest slo
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.host_pass import all_free, most_free
@@ -19,7 +23,6 @@ from qbatch.planning.kernels.tables import (
     FREE,
     FREE_MEMORY,
     MEMORY,
-    REFUSED_START,
     RESUME,
     START,
     SUSPEND,
@@ -28,16 +31,72 @@ from qbatch.planning.kernels.tables import (
     JobColumns,
     ScheduleTable,
     StateTables,
+    record,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import book
 
-HOST, PROCS, TOTAL, EXECUTED = 0, 1, 2, 3
-"""Rows of ``victims``: the jobs that may be suspended, by sequence.  Host (-1: it is gone), processors, time in the system, and
-time executed, at least 1, in the same unit as the former."""
+HOST, PROCS, TOTAL, EXECUTED, ROW = 0, 1, 2, 3, 4
+"""Rows of ``victims``: the jobs that may be suspended, by sequence.  Host (-1: it is gone), processors, time in the system, time
+executed, at least 1, in the same unit as the former, and row."""
 
-VICTIM_ROWS = 4
+VICTIM_ROWS = 5
 """How many rows ``victims`` has."""
+
+QUANTUM = record(
+    [
+        ("guest", np.int64),
+        ("idle", np.int64),  # processors that it has beside those of its victims
+        ("begin", np.int64),
+        ("end", np.int64),  # by the guest's estimate and the quantum
+        ("is_over", np.int64),  # the guest has gone; its victims wait for their closed host
+    ]
+)
+"""One guest and what it was given."""
+
+SUSPENDED = record([("row", np.int64), ("guest", np.int64)])
+"""A victim, and the guest for which it is suspended."""
+
+SHOWN = record([("row", np.int64), ("end", np.int64), ("procs", np.int64)])
+"""A job as an inner policy sees it: running, until when, on how many processors."""
+
+ASLEEP, QUANTA = 0, 1
+"""Places in ``counts``: how many jobs are suspended, and how many quanta there are."""
+
+OVERDUE = 1_000_000
+"""A job that outlives its estimate is taken to end this many microseconds from now."""
+
+
+class QuantaTables(NamedTuple):
+    """The rules of quanta, and what is remembered of them.
+
+    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most that a guest gets, bytes.
+    ``had[R]``: how long a job ran as a guest (-1: it was none).  ``quanta[.]`` of ``QUANTUM``, the oldest first, and
+    ``suspended[.]`` of ``SUSPENDED``; of each, ``counts[2]`` are in use.
+
+    To work with: ``hosts[4, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
+    ``victims[5, P]`` and ``chosen[P]``.
+    """
+
+    quantum: int
+    protect: int
+    memory: int
+    had: Int64Array
+    quanta: RecordArray
+    suspended: RecordArray
+    counts: Int64Array
+    hosts: Int64Array
+    shown: RecordArray
+    victims: Int64Array
+    chosen: Int64Array
+
+
+class QuantaAroundList(NamedTuple):
+    """The memory of :func:`decide_quanta`: the list scheduler, the quanta, and the running jobs as the former sees them."""
+
+    inner: HostList
+    quanta: QuantaTables
+    parts: Int64Array
 
 
 @kernel
@@ -118,93 +177,227 @@ def guest_host(
     return best, fewest
 
 
-GUEST, IDLE, BEGIN, END, IS_OVER = 0, 1, 2, 3, 4
-"""Columns of ``quanta``: the guest, the idle processors that it took, when it began, its end by its estimate and its quantum,
-and whether it has gone."""
-
-QUANTUM_COLUMNS = 5
-"""How many columns ``quanta`` has."""
-
-ASLEEP, QUANTA = 0, 1
-"""Places in ``counts``: how many jobs are suspended, and how many quanta there are."""
-
-OVERDUE = 1_000_000
-"""A job that outlives its estimate is taken to end this many microseconds from now."""
-
-
-class QuantaTables(NamedTuple):
-    """What is remembered of quanta around a list scheduler.
-
-    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most that a guest gets, bytes.
-    ``had[R]``: how long a job ran as a guest (-1: it was none).  ``guest_of[R]``: the guest for which it is suspended (-1: it is
-    not).  ``suspended[P]``: their rows.  ``quanta[P, 5]``: the oldest first.  ``counts[2]``.  To work with: ``hosts[4, H]``,
-    ``parts[4, 2 P]``, ``victims[4, P]``, ``rows[P]`` and ``chosen[P]``.
-    """
-
-    inner: HostList
-    quantum: int
-    protect: int
-    memory: int
-    had: Int64Array
-    guest_of: Int64Array
-    suspended: Int64Array
-    quanta: Int64Array
-    counts: Int64Array
-    hosts: Int64Array
-    parts: Int64Array
-    victims: Int64Array
-    rows: Int64Array
-    chosen: Int64Array
-
-
 @allocating_kernel
 def decide_quanta(
-    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
+    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
 ) -> int:  # fmt: skip
     """Resume the jobs that were suspended for guests that have gone, make the inner pass, give new guests their quanta.
 
-    No host closes in a replay, and the jobs of a log may be begun twice.
+    The jobs of a log may be begun twice.
     """
-    now, hosts, counts = instant.now, memory.hosts, memory.counts
-    for place in range(counts[QUANTA]):
-        quantum = memory.quanta[place]
-        quantum[IS_OVER] = state.runs[quantum[GUEST]].since < 0
-        if quantum[IS_OVER]:
-            memory.had[quantum[GUEST]] = now - quantum[BEGIN]
-    forget_holders(instant, state, memory)
-    if instant.head == instant.tail and counts[QUANTA] == 0:
+    now, inner, quanta, hosts = instant.now, memory.inner, memory.quanta, memory.quanta.hosts
+    forget_holders(instant, state, inner)
+    if instant.head == instant.tail and quanta.counts[QUANTA] == 0:
         return 0
-    show_hosts(jobs, state, done, memory)
+    count, shown = begin_pass(now, jobs, state, done, quanta)
     free = all_free(hosts)
-    makes_pass = instant.head < instant.tail and (free > 0 or memory.inner.is_sticky)
-    shown = show_running(now, jobs, state, done, memory) if makes_pass else 0
-    count = resume_victims(state, done, memory)
-    if makes_pass:
+    if instant.head < instant.tail and (free > 0 or inner.is_sticky):
+        shown = show_running(now, shown, jobs, state, done, memory)
         seen = Instant(now, free, instant.head, instant.tail, 0, shown, 0, 0, 0, 0)
-        started = list_pass(
-            seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, memory.inner
-        )
+        started = list_pass(seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, inner)
         for place in range(started):
             row, host = state.started[place], state.places[place]
             held = jobs.memory[row] if hosts[MEMORY, host] > 0 else 0
             book(hosts, host, -jobs.procs[row], -held)
             write(START, row, host, jobs.procs[row], held, -1, count, state)
-            memory.had[row] = max(memory.had[row], 0)  # no guest any more
+            quanta.had[row] = max(quanta.had[row], 0)  # no guest any more
             count += 1
-    if memory.protect < 0:
-        most = most_free(hosts)
-        for place in range(instant.head, instant.tail):
-            row = state.waiting[place]
-            if memory.had[row] < 0 and jobs.procs[row] <= most:
-                count = serve(now, row, 0, count, jobs, state, memory)
-    else:
-        known = -1
-        for row in range(instant.first_arrived, instant.arrived):
-            if memory.had[row] < 0 and done.start[row] != REFUSED_START:
-                if known < 0:
-                    known = find_victims(now, jobs, state, done, memory)
-                count = serve(now, row, known, count, jobs, state, memory)
+    first = instant.head
+    if quanta.protect >= 0:  # only those that arrived in this round: they stand last
+        first = instant.tail
+        while first > instant.head and state.waiting[first - 1] >= instant.first_arrived:
+            first -= 1
+    return serve_all(now, state.waiting, first, instant.tail, count, jobs, state, done, quanta)
+
+
+@kernel
+def begin_pass(
+    now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
+) -> tuple[int, int]:
+    """Note which guests have gone, write what the inner policy sees of quanta into ``hosts`` and ``shown``, and resume victims.
+
+    Returns how many actions that makes, and how many jobs are shown.
+    """
+    for place in range(memory.counts[QUANTA]):
+        quantum = memory.quanta[place]
+        if not quantum.is_over and state.runs[quantum.guest].since < 0:
+            quantum.is_over = 1
+            memory.had[quantum.guest] = now - quantum.begin
+    shown = show_quanta(now, jobs, state, done, memory)
+    return resume_victims(state, done, memory), shown
+
+
+@kernel
+def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+    """Write the hosts, guests and victims as the inner policy sees them; return how many jobs are shown.
+
+    A guest is seen on the idle processors that it took, its victims as running on their own, later by the time that it can take.
+    """
+    hosts, shown = memory.hosts, 0
+    for field in range(4):
+        for host in range(hosts.shape[1]):
+            hosts[field, host] = state.hosts[field, host]
+    for place in range(memory.counts[QUANTA]):
+        quantum = memory.quanta[place]
+        guest, kept = quantum.guest, 0
+        for other in range(memory.counts[ASLEEP]):
+            row = memory.suspended[other].row
+            if memory.suspended[other].guest == guest:
+                procs = state.runs[row].procs
+                resumes = now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
+                shown = show(row, resumes + time_left(row, jobs, state), procs, shown, memory)
+                hosts[FREE, done.host[row]] -= procs
+                kept += procs
+        if not quantum.is_over:
+            # A victim that was taken back leaves the guest the processors that it uses of it.
+            quantum.idle = max(quantum.idle, jobs.procs[guest] - kept)
+            shown = show(guest, quantum.end, quantum.idle, shown, memory)
+            hosts[FREE, done.host[guest]] += jobs.procs[guest] - quantum.idle
+    for host in range(hosts.shape[1]):
+        # None are shown as free where a job waits that an earlier policy has suspended.
+        hosts[FREE, host] = max(hosts[FREE, host], 0)
+    return shown
+
+
+@kernel
+def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) -> bool:
+    """Tell whether a victim resumes now: its guest has gone, and its host is open."""
+    return is_over != 0 and state.hosts[CPUS, done.host[victim]] > 0
+
+
+@kernel
+def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
+    """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
+    run = state.runs[row]
+    return int(max(-(-(jobs.estimate[row] * jobs.procs[row] - run.done) // run.procs), 0))
+
+
+@kernel
+def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> int:
+    """Show a job as running; return how many are shown."""
+    shown = memory.shown[count]
+    shown.row, shown.end, shown.procs = row, end, procs
+    return count + 1
+
+
+@kernel
+def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+    """Let the victims of guests that have gone go on, on their own processors, and forget the quanta of which nothing is left;
+    return how many actions that makes."""
+    counts, count, left = memory.counts, 0, 0
+    for place in range(counts[QUANTA]):
+        quantum, kept = memory.quanta[place], 0
+        is_left = not quantum.is_over
+        for other in range(counts[ASLEEP]):
+            victim = memory.suspended[other]
+            is_its_own = victim.guest == quantum.guest
+            if is_its_own and goes_on(quantum.is_over, victim.row, state, done):
+                run = state.runs[victim.row]
+                write(RESUME, victim.row, done.host[victim.row], run.procs, run.held, -1, count, state)
+                count += 1
+            else:
+                is_left = is_left or is_its_own
+                memory.suspended[kept] = victim
+                kept += 1
+        counts[ASLEEP] = kept
+        if is_left:
+            memory.quanta[left] = quantum
+            left += 1
+    counts[QUANTA] = left
     return count
+
+
+@allocating_kernel
+def show_running(
+    now: int, shown: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
+) -> int:  # fmt: skip
+    """Write the running jobs into ``parts``, beside those that are shown already, in order of expected end; return how many they
+    are."""
+    for place in range(state.counts[0].running):
+        row = state.running[place]
+        run = state.runs[row]
+        if run.until < 0:
+            shown = show(row, run.since + time_left(row, jobs, state), run.procs, shown, memory.quanta)
+    for place in range(shown):
+        seen = memory.quanta.shown[place]
+        if seen.end <= now and state.runs[seen.row].since < now:
+            seen.end = now + OVERDUE
+    order = stable_order(memory.quanta.shown["end"][:shown].copy())
+    for place in range(shown):
+        seen = memory.quanta.shown[order[place]]
+        memory.parts[tables.END, place], memory.parts[tables.HOST, place] = seen.end, done.host[seen.row]
+        memory.parts[tables.PROCS, place], memory.parts[tables.HELD, place] = seen.procs, state.runs[seen.row].held
+    return shown
+
+
+@allocating_kernel
+def serve_all(
+    now: int, rows: Int64Array, first: int, last: int, count: int, jobs: JobColumns, state: StateTables,
+    done: ScheduleTable, memory: QuantaTables,
+) -> int:  # fmt: skip
+    """Give those of the waiting ``rows[first:last]`` that had no quantum one each, in order, where there is room; return how many
+    actions there are, behind ``count`` others."""
+    known, most = -1, most_free(memory.hosts)
+    order = np.empty(0, np.int64)
+    for place in range(first, last):
+        row = rows[place]
+        if memory.had[row] >= 0 or (memory.protect < 0 and jobs.procs[row] > most):
+            continue
+        if known < 0 and memory.protect >= 0:
+            known = find_victims(now, jobs, state, done, memory)
+            order = by_slowdown(memory.victims[:, :known].copy())
+        count = serve(now, row, order, count, jobs, state, memory)
+    return count
+
+
+@kernel
+def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+    """Write which jobs may be suspended into ``victims``; return how many they are."""
+    count, victims = 0, memory.victims
+    for place in range(state.counts[0].running):
+        row = state.running[place]
+        run = state.runs[row]
+        if run.since <= now - max(memory.protect, 1) and run.until < 0:
+            total, executed, rest = now - jobs.submit[row], run.done // run.procs, run.done % run.procs
+            executed += now - run.since + max(memory.had[row], 0)
+            if rest > 0:  # of a job that another policy has resized: both count on each processor
+                total, executed = total * run.procs, executed * run.procs + rest
+            victims[HOST, count], victims[PROCS, count], victims[ROW, count] = done.host[row], run.procs, row
+            victims[TOTAL, count], victims[EXECUTED, count] = total, executed
+            count += 1
+    return count
+
+
+@kernel
+def serve(
+    now: int, row: int, order: Int64Array, count: int, jobs: JobColumns, state: StateTables, memory: QuantaTables
+) -> int:  # fmt: skip
+    """Give a waiting job a quantum, if there is a host for it; return how many actions there are.
+
+    Args:
+        order: places of ``victims``, as they are taken.
+    """
+    hosts, counts = memory.hosts, memory.counts
+    need = min(jobs.memory[row], memory.memory)
+    host, taken = guest_host(jobs.procs[row], need, hosts, memory.victims, order, memory.chosen)
+    if host < 0:
+        return count
+    for place in memory.chosen[:taken]:
+        victim = memory.victims[ROW, place]
+        memory.victims[HOST, place] = -1
+        suspended = memory.suspended[counts[ASLEEP]]
+        suspended.row, suspended.guest = victim, row
+        counts[ASLEEP] += 1
+        write(SUSPEND, victim, host, 0, state.runs[victim].held, -1, count, state)
+        count += 1
+    quantum, held = memory.quanta[counts[QUANTA]], need if hosts[MEMORY, host] > 0 else 0
+    quantum.guest, quantum.idle = row, min(hosts[FREE, host], jobs.procs[row])
+    quantum.begin, quantum.end, quantum.is_over = now, now + min(memory.quantum, jobs.estimate[row]), 0
+    counts[QUANTA] += 1
+    memory.had[row] = 0
+    book(hosts, host, -quantum.idle, -held)
+    write(TRY, row, host, jobs.procs[row], held, now + memory.quantum, count, state)
+    return count + 1
 
 
 @kernel
@@ -217,10 +410,10 @@ def write(
 
 
 @kernel
-def forget_holders(instant: Instant, state: StateTables, memory: QuantaTables) -> None:
+def forget_holders(instant: Instant, state: StateTables, inner: HostList) -> None:
     """Forget the reservations of jobs that have run as guests since the last pass."""
-    kept, held = 0, memory.inner.held
-    for place in range(memory.inner.holders[0]):
+    kept, held = 0, inner.held
+    for place in range(inner.holders[0]):
         row = held[0, place]
         has_run = state.runs[row].since >= 0
         for entry in range(instant.ended):
@@ -231,143 +424,4 @@ def forget_holders(instant: Instant, state: StateTables, memory: QuantaTables) -
             for field in range(3):
                 held[field, kept] = held[field, place]
             kept += 1
-    memory.inner.holders[0] = kept
-
-
-@kernel
-def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
-    """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
-    run = state.runs[row]
-    return int(max(jobs.estimate[row] - run.done // run.procs, 0))
-
-
-@kernel
-def show(parts: Int64Array, count: int, end: int, host: int, procs: int, held: int) -> int:
-    """Note a part of a running job as the inner pass sees it; return how many there are."""
-    parts[tables.END, count], parts[tables.HOST, count] = end, host
-    parts[tables.PROCS, count], parts[tables.HELD, count] = procs, held
-    return count + 1
-
-
-@allocating_kernel
-def show_running(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write the running jobs as the inner pass sees them, in order of expected end; return how many they are.
-
-    A guest is seen on the idle processors that it took, its victims as running, later by the time that it can take.
-    """
-    counts, count = memory.counts, 0
-    found = memory.parts.copy()
-    for place in range(state.counts[0].running):
-        row = state.running[place]
-        run = state.runs[row]
-        if run.until < 0:
-            end = run.since + time_left(row, jobs, state)
-            is_late = end <= now and run.since < now
-            count = show(found, count, now + OVERDUE if is_late else end, done.host[row], run.procs, run.held)
-    for place in range(counts[QUANTA]):
-        quantum = memory.quanta[place]
-        guest, resumes = quantum[GUEST], now
-        if not quantum[IS_OVER]:
-            is_late = quantum[END] <= now and quantum[BEGIN] < now
-            end = now + OVERDUE if is_late else quantum[END]
-            count = show(found, count, end, done.host[guest], quantum[IDLE], state.runs[guest].held)
-            resumes = max(quantum[END], now)
-        for other in range(counts[ASLEEP]):
-            row = memory.suspended[other]
-            if memory.guest_of[row] == guest:
-                end = resumes + time_left(row, jobs, state)
-                end = now + OVERDUE if end <= now else end
-                count = show(found, count, end, done.host[row], state.runs[row].procs, state.runs[row].held)
-    order = stable_order(found[tables.END, :count].copy())
-    for place in range(count):
-        for field in range(4):
-            memory.parts[field, place] = found[field, order[place]]
-    return count
-
-
-@kernel
-def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Let the victims go on of guests that have gone, on their own processors, and forget those quanta; return how many
-    actions that makes."""
-    counts, kept, count = memory.counts, 0, 0
-    for place in range(counts[ASLEEP]):
-        row = memory.suspended[place]
-        run = state.runs[row]
-        if state.runs[memory.guest_of[row]].since < 0:
-            memory.guest_of[row] = -1
-            write(RESUME, row, done.host[row], run.procs, run.held, -1, count, state)
-            count += 1
-        else:
-            memory.suspended[kept] = row
-            kept += 1
-    counts[ASLEEP], kept = kept, 0
-    for place in range(counts[QUANTA]):
-        if not memory.quanta[place, IS_OVER]:
-            for field in range(QUANTUM_COLUMNS):
-                memory.quanta[kept, field] = memory.quanta[place, field]
-            kept += 1
-    counts[QUANTA] = kept
-    return count
-
-
-@kernel
-def show_hosts(jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> None:
-    """Write the hosts as the inner pass sees them: a guest has the idle processors that it took, and each victim its own, whether
-    it goes on now or later."""
-    hosts = memory.hosts
-    for field in range(4):
-        for host in range(hosts.shape[1]):
-            hosts[field, host] = state.hosts[field, host]
-    for place in range(memory.counts[QUANTA]):
-        quantum = memory.quanta[place]
-        if not quantum[IS_OVER]:
-            hosts[FREE, done.host[quantum[GUEST]]] += jobs.procs[quantum[GUEST]] - quantum[IDLE]
-    for place in range(memory.counts[ASLEEP]):
-        row = memory.suspended[place]
-        hosts[FREE, done.host[row]] -= state.runs[row].procs
-
-
-@kernel
-def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write which jobs may be suspended into ``victims`` and ``rows``; return how many they are."""
-    count = 0
-    for place in range(state.counts[0].running):
-        row = state.running[place]
-        run = state.runs[row]
-        if run.since <= now - max(memory.protect, 1) and run.until < 0:
-            memory.rows[count], memory.victims[HOST, count] = row, done.host[row]
-            memory.victims[PROCS, count], memory.victims[TOTAL, count] = run.procs, now - jobs.submit[row]
-            memory.victims[EXECUTED, count] = run.done // run.procs + now - run.since + max(memory.had[row], 0)
-            count += 1
-    return count
-
-
-@allocating_kernel
-def serve(now: int, row: int, known: int, count: int, jobs: JobColumns, state: StateTables, memory: QuantaTables) -> int:
-    """Give a waiting job a quantum, if there is a host for it; return how many actions there are.
-
-    Args:
-        known: how many may be suspended.
-    """
-    hosts, counts, victims = memory.hosts, memory.counts, memory.victims[:, :known].copy()
-    need = min(jobs.memory[row], memory.memory)
-    order = by_slowdown(victims)
-    host, taken = guest_host(jobs.procs[row], need, hosts, victims, order, memory.chosen)
-    if host < 0:
-        return count
-    for place in memory.chosen[:taken]:
-        memory.victims[HOST, place] = -1
-        victim = memory.rows[place]
-        memory.guest_of[victim] = row
-        memory.suspended[counts[ASLEEP]] = victim
-        counts[ASLEEP] += 1
-        write(SUSPEND, victim, host, 0, state.runs[victim].held, -1, count, state)
-        count += 1
-    quantum, held = memory.quanta[counts[QUANTA]], need if hosts[MEMORY, host] > 0 else 0
-    quantum[GUEST], quantum[IDLE] = row, min(hosts[FREE, host], jobs.procs[row])
-    quantum[BEGIN], quantum[END] = now, now + min(memory.quantum, jobs.estimate[row])
-    counts[QUANTA] += 1
-    memory.had[row] = 0
-    book(hosts, host, -quantum[IDLE], -held)
-    write(TRY, row, host, jobs.procs[row], held, now + memory.quantum, count, state)
-    return count + 1
+    inner.holders[0] = kept

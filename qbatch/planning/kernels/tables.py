@@ -53,12 +53,12 @@ FREE, FREE_MEMORY, CPUS, MEMORY, WITHHELD, WITHHELD_MEMORY = 0, 1, 2, 3, 4, 5
 what is free on a closed host, which shows nothing free."""
 
 
-def _record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
+def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
     """Return a type of records whose fields are attributes in plain Python too."""
     return np.dtype((np.record, fields))
 
 
-COUNTS = _record(
+COUNTS = record(
     [
         ("arrived", np.int64),  # rows that have arrived
         ("running", np.int64),  # jobs that run
@@ -81,7 +81,7 @@ COUNTS = _record(
 )
 """The one record of numbers: what the loop keeps between two calls."""
 
-RUN = _record(
+RUN = record(
     [
         ("since", np.int64),  # when it last began to run; -1: it does not run
         ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
@@ -94,7 +94,7 @@ RUN = _record(
 )
 """How far a job has got that may be interrupted."""
 
-INTERVAL = _record(
+INTERVAL = record(
     [
         ("row", np.int64),
         ("begin", np.int64),
@@ -109,7 +109,7 @@ INTERVAL = _record(
 START, TRY, SUSPEND, RESUME, RESIZE = 1, 2, 3, 4, 5
 """Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again."""
 
-ACTION = _record(
+ACTION = record(
     [
         ("kind", np.int64),
         ("row", np.int64),
