@@ -115,9 +115,9 @@ class PredictedWindow(SeenWindow):
         return ends, amounts
 
     @property
-    def pieces(self) -> Int64Array | None:
-        """The parts of the running jobs, where hosts matter."""
-        return None if self._seen.pieces is None else parts_of_runs(self.running.values())
+    def pieces(self) -> Int64Array:
+        """The parts of the running jobs."""
+        return parts_of_runs(self.running.values())
 
 
 class _PredictedJobs(Sequence[Job]):

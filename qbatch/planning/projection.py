@@ -128,12 +128,9 @@ class _ProjectedWindow(SeenWindow):
         return amounts
 
     @property
-    def pieces(self) -> Int64Array | None:
+    def pieces(self) -> Int64Array:
         """The parts of running jobs: those that were seen, less the hidden ones, and the shown ones."""
-        seen = self._seen.pieces
-        if seen is None:
-            return None
-        found = np.concatenate([seen, parts_of_runs(self._shown.values())], axis=1)
+        found = np.concatenate([self._seen.pieces, parts_of_runs(self._shown.values())], axis=1)
         for part in (part for run in self._hidden.values() for part in _parts_of(run)):
             found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
         return found

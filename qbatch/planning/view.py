@@ -151,9 +151,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
 
-    Where hosts matter (not on a machine of one pool): ``pieces[5, n]`` are the parts of running jobs (expected end, host,
-    processors, memory, when the run began; 0 of both: no part), in no order.  Only on a chunked machine: ``shapes``
-    are what the waiting jobs ask for, as arrays.
+    ``pieces[5, n]``: the parts of running jobs, one for each job on each host: expected end, host, processors, memory, and when
+    the run began; inside a wrapper they may be in any order.  Only on a chunked machine: ``shapes`` are what the waiting jobs
+    ask for, as arrays.
     """
 
     window: Window
@@ -209,7 +209,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         def shapes(self) -> Shapes | None: ...
 
         @property
-        def pieces(self) -> Int64Array | None: ...
+        def pieces(self) -> Int64Array: ...
 
     else:
         columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()

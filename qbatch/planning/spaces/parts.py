@@ -17,7 +17,6 @@ def open_parts(view: View) -> tuple[Int64Array, int]:
 
     Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), host, processors, memory.
     """
-    assert view.pieces is not None
     closed = np.array(list(view.closed), np.int64)
     found, count = _parts_by_end(view.pieces.copy(), view.now, view.now + OVERDUE, closed)
     return found, int(count)

@@ -27,8 +27,6 @@ class PoolSpace(Space):
 
     __slots__ = ()
 
-    uses_pieces = False
-
     @staticmethod
     def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
         """Return the first free processors, hosts in their order."""

@@ -97,15 +97,14 @@ class Plan(Protocol):
 class Space(ABC):
     """The space of a machine, as a view shows it.
 
-    ``spans``: a job may have processors of several hosts.  ``uses_shapes``, ``uses_pieces``: whether what waiting jobs ask for
-    and the parts of running jobs are looked at (``View.shapes``, ``View.pieces``).
+    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: what waiting jobs ask for is kept as arrays
+    (``View.shapes``).
     """
 
     __slots__ = ("view",)
 
     spans = True
     uses_shapes = False
-    uses_pieces = True
 
     def __init__(self, view: View) -> None:
         self.view = view
