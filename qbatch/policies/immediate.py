@@ -223,11 +223,13 @@ class QuantumService:
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # No job makes room: one that asks for more than any host has free need not be asked.
-            may_fit = view.columns.procs[view.queue] <= max(inner.room.free)
-            rows = view.queue[may_fit & (memory.had[view.queue] < 0)].tolist()
-        space = view.space
-        asking = [job for job in view.window.jobs_of([row for row in rows if row not in inner.gone]) if job.is_rerunnable]
-        waiting = np.array([job.row for job in asking if not space.is_apart(job)], np.int64)
+            queue = view.queue[view.columns.procs[view.queue] <= max(inner.room.free)]
+            rows = queue[memory.had[queue] < 0].tolist()
+        rows = [row for row in rows if row not in inner.gone]
+        if not rows:
+            return []
+        space, asking = view.space, view.window.jobs_of(rows)
+        waiting = np.array([job.row for job in asking if job.is_rerunnable and not space.is_apart(job)], np.int64)
         if not len(waiting):
             return []
         running = [] if self.protect is None else self._suspendable(view, memory)
@@ -246,9 +248,9 @@ class QuantumService:
     def _suspendable(self, view: View, memory: ServiceMemory) -> list[Run]:
         """Return the runs that a guest may stop, by sequence: each has some processors of one host, and is no guest."""
         guests = {guest for guest, *_ in memory.quanta}
-        runs = sorted((run for row, run in view.running.items() if row not in guests), key=lambda run: run.row)
-        jobs = view.window.jobs_of([run.row for run in runs])
-        return [run for run, job in zip(runs, jobs, strict=True) if is_on_one_host(run.allocation) and not job.is_exclusive]
+        rows = sorted(row for row in view.running if row not in guests)
+        runs = zip(map(view.running.__getitem__, rows), view.window.jobs_of(rows), strict=True)
+        return [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
 
 
 def _tables_of(
@@ -259,15 +261,15 @@ def _tables_of(
     hosts = view.machine.hosts
     cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
     memory = [host.memory for host in hosts]
-    rows = np.array([run.row for run in runs], np.int64)
+    rows, running = np.array([run.row for run in runs], np.int64), view.running
+    parts = [run.allocation[0] for run in runs]
     facts = [
-        (run.since if run.row in view.running else -1, run.done, -1, -1, chunk.procs, chunk.memory, 0)
-        for run in runs
-        for chunk in run.allocation[:1]
+        (run.since if run.row in running else -1, run.done, -1, -1, part.procs, part.memory, 0)
+        for run, part in zip(runs, parts, strict=True)
     ]
     # What stands of other rows is not looked at.
     table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
-    table[rows], host[rows] = np.array(facts, RUN), [run.allocation[0].host for run in runs]
+    table[rows], host[rows] = np.array(facts, RUN), [part.host for part in parts]
     counts = np.zeros(1, COUNTS)
     counts["running"] = len(runs)
     state = _NO_STATE._replace(
