@@ -68,7 +68,7 @@ _NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._
 
 
 @dataclass
-class ServiceMemory:
+class QuantaMemory:
     """What is remembered: the inner policy's record; the quanta and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
     ``quanta.SUSPENDED``; by row, how long a job ran as a guest; how many quanta began in the last pass; the rows that were guest
     or victim and live; whether the inner policy must make its plan anew."""
@@ -118,10 +118,10 @@ class QuantumService:
     def _new_tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaAroundList:
         """Return the memory for the jobs of a workload."""
         most = min(len(work), machine.procs) + 1
-        tables = self._tables(ServiceMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
+        tables = self._tables(QuantaMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
         return quanta.QuantaAroundList(inner.new_memory(work, machine), tables, np.empty((4, 2 * most), np.int64))
 
-    def _tables(self, memory: ServiceMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
+    def _tables(self, memory: QuantaMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
         """Return what is remembered as the kernels take it, with space for so many more guests and victims."""
         begun, asleep = len(memory.quanta), len(memory.suspended)
         tables = QuantaTables(
@@ -138,18 +138,18 @@ class QuantumService:
         tables.quanta[:begun], tables.suspended[:asleep] = memory.quanta, memory.suspended
         return tables
 
-    def new_memory(self, machine: Machine) -> ServiceMemory:
+    def new_memory(self, machine: Machine) -> QuantaMemory:
         """Return the record for a machine on which nothing has happened yet.
 
         Raises:
             UsageError: if a job may span the hosts of the machine without saying how (no chunks).
         """
         check_single_hosts(machine, self.name, "a quantum lives inside one host")
-        return ServiceMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+        return QuantaMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:
         """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
-        memory: ServiceMemory = view.memory
+        memory: QuantaMemory = view.memory
         memory.fresh = 0
         self._follow(view, memory)
         seen, actions = self._begin(view, memory)
@@ -163,7 +163,7 @@ class QuantumService:
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the inner policy's pass just over."""
-        memory: ServiceMemory = view.memory
+        memory: QuantaMemory = view.memory
         begun = len(memory.quanta) - memory.fresh
         fresh = memory.quanta[begun:]
         without = [*memory.quanta[:begun], *((*quantum[:-1], 1) for quantum in fresh)]
@@ -172,7 +172,7 @@ class QuantumService:
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
 
-    def _follow(self, view: View, memory: ServiceMemory) -> None:
+    def _follow(self, view: View, memory: QuantaMemory) -> None:
         """Follow what happened to guests and victims."""
         missing = len(view.columns.submit) - len(memory.had)
         if missing > 0:
@@ -188,7 +188,7 @@ class QuantumService:
         memory.is_stale |= not memory.touched.isdisjoint(over)
         memory.touched.difference_update(over)
 
-    def _begin(self, view: View, memory: ServiceMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
+    def _begin(self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
         """Return the view as the inner policy may see it, without the room of quanta, and let victims resume.
 
         Args:
@@ -218,7 +218,7 @@ class QuantumService:
         seen.show_waiting(fresh)
         return seen.view(**facts), actions_of(state.actions[:count], view)
 
-    def _serve(self, view: View, memory: ServiceMemory, inner: Inner) -> list[Action]:
+    def _serve(self, view: View, memory: QuantaMemory, inner: Inner) -> list[Action]:
         """Give quanta to jobs that the inner policy has left waiting."""
         rows: Iterable[int] = view.arrived
         if self.protect is None:
@@ -245,7 +245,7 @@ class QuantumService:
             memory.is_stale = True
         return actions_of(state.actions[:count], view)
 
-    def _suspendable(self, view: View, memory: ServiceMemory) -> list[Run]:
+    def _suspendable(self, view: View, memory: QuantaMemory) -> list[Run]:
         """Return the runs that a guest may stop, by sequence: each has some processors of one host, and is no guest."""
         guests = {guest for guest, *_ in memory.quanta}
         rows = sorted(row for row in view.running if row not in guests)
