@@ -68,7 +68,7 @@ _NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._
 
 
 @dataclass
-class ServiceMemory:
+class QuantaMemory:
     """What is remembered: the inner policy's record; the quanta and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
     ``quanta.SUSPENDED``; by row, how long a job ran as a guest; how many quanta began in the last pass; the rows that were guest
     or victim and live; whether the inner policy must make its plan anew."""
@@ -118,10 +118,10 @@ class QuantumService:
     def _new_tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaAroundList:
         """Return the memory for the jobs of a workload."""
         most = min(len(work), machine.procs) + 1
-        tables = self._tables(ServiceMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
+        tables = self._tables(QuantaMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
         return quanta.QuantaAroundList(inner.new_memory(work, machine), tables, np.empty((4, 2 * most), np.int64))
 
-    def _tables(self, memory: ServiceMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
+    def _tables(self, memory: QuantaMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
         """Return what is remembered as the kernels take it, with space for so many more guests and victims."""
         begun, asleep = len(memory.quanta), len(memory.suspended)
         tables = QuantaTables(
@@ -138,18 +138,18 @@ class QuantumService:
         tables.quanta[:begun], tables.suspended[:asleep] = memory.quanta, memory.suspended
         return tables
 
-    def new_memory(self, machine: Machine) -> ServiceMemory:
+    def new_memory(self, machine: Machine) -> QuantaMemory:
         """Return the record for a machine on which nothing has happened yet.
 
         Raises:
             UsageError: if a job may span the hosts of the machine without saying how (no chunks).
         """
         check_single_hosts(machine, self.name, "a quantum lives inside one host")
-        return ServiceMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
+        return QuantaMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:
         """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
-        memory: ServiceMemory = view.memory
+        memory: QuantaMemory = view.memory
         memory.fresh = 0
         self._follow(view, memory)
         seen, actions = self._begin(view, memory)
@@ -163,7 +163,7 @@ class QuantumService:
 
     def explain(self, view: View, row: int) -> Reason:
         """Say why a waiting job did not start in the inner policy's pass just over."""
-        memory: ServiceMemory = view.memory
+        memory: QuantaMemory = view.memory
         begun = len(memory.quanta) - memory.fresh
         fresh = memory.quanta[begun:]
         without = [*memory.quanta[:begun], *((*quantum[:-1], 1) for quantum in fresh)]
@@ -172,7 +172,7 @@ class QuantumService:
             return self.inner.explain(seen, row)
         return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
 
-    def _follow(self, view: View, memory: ServiceMemory) -> None:
+    def _follow(self, view: View, memory: QuantaMemory) -> None:
         """Follow what happened to guests and victims."""
         missing = len(view.columns.submit) - len(memory.had)
         if missing > 0:
@@ -188,7 +188,7 @@ class QuantumService:
         memory.is_stale |= not memory.touched.isdisjoint(over)
         memory.touched.difference_update(over)
 
-    def _begin(self, view: View, memory: ServiceMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
+    def _begin(self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
         """Return the view as the inner policy may see it, without the room of quanta, and let victims resume.
 
         Args:
@@ -218,16 +218,18 @@ class QuantumService:
         seen.show_waiting(fresh)
         return seen.view(**facts), actions_of(state.actions[:count], view)
 
-    def _serve(self, view: View, memory: ServiceMemory, inner: Inner) -> list[Action]:
+    def _serve(self, view: View, memory: QuantaMemory, inner: Inner) -> list[Action]:
         """Give quanta to jobs that the inner policy has left waiting."""
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # No job makes room: one that asks for more than any host has free need not be asked.
-            may_fit = view.columns.procs[view.queue] <= max(inner.room.free)
-            rows = view.queue[may_fit & (memory.had[view.queue] < 0)].tolist()
-        space = view.space
-        asking = [job for job in view.window.jobs_of([row for row in rows if row not in inner.gone]) if job.is_rerunnable]
-        waiting = np.array([job.row for job in asking if not space.is_apart(job)], np.int64)
+            queue = view.queue[view.columns.procs[view.queue] <= max(inner.room.free)]
+            rows = queue[memory.had[queue] < 0].tolist()
+        rows = [row for row in rows if row not in inner.gone]
+        if not rows:
+            return []
+        space, asking = view.space, view.window.jobs_of(rows)
+        waiting = np.array([job.row for job in asking if job.is_rerunnable and not space.is_apart(job)], np.int64)
         if not len(waiting):
             return []
         running = [] if self.protect is None else self._suspendable(view, memory)
@@ -243,12 +245,12 @@ class QuantumService:
             memory.is_stale = True
         return actions_of(state.actions[:count], view)
 
-    def _suspendable(self, view: View, memory: ServiceMemory) -> list[Run]:
+    def _suspendable(self, view: View, memory: QuantaMemory) -> list[Run]:
         """Return the runs that a guest may stop, by sequence: each has some processors of one host, and is no guest."""
         guests = {guest for guest, *_ in memory.quanta}
-        runs = sorted((run for row, run in view.running.items() if row not in guests), key=lambda run: run.row)
-        jobs = view.window.jobs_of([run.row for run in runs])
-        return [run for run, job in zip(runs, jobs, strict=True) if is_on_one_host(run.allocation) and not job.is_exclusive]
+        rows = sorted(row for row in view.running if row not in guests)
+        runs = zip(map(view.running.__getitem__, rows), view.window.jobs_of(rows), strict=True)
+        return [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
 
 
 def _tables_of(
@@ -259,15 +261,15 @@ def _tables_of(
     hosts = view.machine.hosts
     cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
     memory = [host.memory for host in hosts]
-    rows = np.array([run.row for run in runs], np.int64)
+    rows, running = np.array([run.row for run in runs], np.int64), view.running
+    parts = [run.allocation[0] for run in runs]
     facts = [
-        (run.since if run.row in view.running else -1, run.done, -1, -1, chunk.procs, chunk.memory, 0)
-        for run in runs
-        for chunk in run.allocation[:1]
+        (run.since if run.row in running else -1, run.done, -1, -1, part.procs, part.memory, 0)
+        for run, part in zip(runs, parts, strict=True)
     ]
     # What stands of other rows is not looked at.
     table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
-    table[rows], host[rows] = np.array(facts, RUN), [run.allocation[0].host for run in runs]
+    table[rows], host[rows] = np.array(facts, RUN), [part.host for part in parts]
     counts = np.zeros(1, COUNTS)
     counts["running"] = len(runs)
     state = _NO_STATE._replace(
