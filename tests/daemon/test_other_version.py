@@ -19,7 +19,7 @@ from qbatch.daemon.store import StorageError, Store
 from tests.daemon.harness import Daemon
 from tests.harness import command
 
-REFUSED = "was written by another version of qbatch (version 1 of the store; this one reads 3), and is left as it is; "
+REFUSED = "was written by another version of qbatch (version 1 of the store; this one reads 4), and is left as it is; "
 
 
 @pytest.fixture
@@ -82,11 +82,12 @@ async def _opened(directory: Path) -> None:
 def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_killed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "VERSION", 4)
+    this = store.VERSION
+    monkeypatch.setattr(store, "VERSION", this + 1)
     asyncio.run(_opened(tmp_path / "state"))
     monkeypatch.undo()
     before = tree(tmp_path / "killed")
-    with pytest.raises(StorageError, match=r"version 4 of the store; this one reads 3"):
+    with pytest.raises(StorageError, match=f"version {this + 1} of the store; this one reads {this}"):
         asyncio.run(_opened(tmp_path / "killed"))
     assert {name: data for name, data in tree(tmp_path / "killed").items() if not name.endswith("lock")} == {
         name: data for name, data in before.items() if not name.endswith("lock")
