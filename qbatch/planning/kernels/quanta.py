@@ -269,6 +269,8 @@ def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) 
 def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
     """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
     run = state.runs[row]
+    if run.procs == jobs.procs[row]:  # no product, which could overflow
+        return int(max(jobs.estimate[row] - run.done // run.procs, 0))
     return int(max(-(-(jobs.estimate[row] * jobs.procs[row] - run.done) // run.procs), 0))
 
 
