@@ -62,6 +62,7 @@ class Backfill:
         self.name = name
         self.rules = rules
         self._order = LOOP_ORDERS.get(rules.order, PRIORITY)
+        self._weights = np.array(rules.weights, np.float64)
         # On a pool such a pass counts processors; for all others a pool is one host.
         self._counts = not (rules.is_sticky or self._order == PRIORITY)
         one_pass = lists.shadow_pass if rules.depth == 1 else lists.profile_pass
@@ -69,8 +70,10 @@ class Backfill:
         self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
         self._pass_beside = live(lists.pool_pass_beside(self._pool_pass))
 
-    def compiled_on(self, machine: Machine) -> Compiled:
-        """Return the kernel that decides the same on a machine."""
+    def compiled_on(self, machine: Machine) -> Compiled | None:
+        """Return the kernel that decides the same on a machine; None: the engine replays it there."""
+        if self._order == SJF_BEHIND and not machine.is_one_pool:
+            return None
         if space_of(machine) is not PoolSpace or not self._counts:
             return Compiled(lists.decide_on_hosts, Needs(reads=PARTS, has_hosts=True), lambda work, _: self._host_list(len(work)))
 
@@ -87,17 +90,18 @@ class Backfill:
 
     def _host_list(self, rows: int) -> lists.HostList:
         """Return the tables for so many jobs."""
-        rules, weights = self.rules, np.array(self.rules.weights, np.float64)
+        rules = self.rules
         return lists.HostList(
-            self._order, rules.depth, weights, rules.is_stopping, rules.is_sticky,
-            bypasses=np.zeros(rows if weights[BYPASS] else 0),
+            self._order, rules.depth, self._weights, rules.is_stopping, rules.is_sticky,
+            bypasses=np.zeros(rows if rules.weights[BYPASS] else 0),
             held=np.zeros((3, min(rules.depth, rows)), np.int64),
             holders=np.zeros(2, np.int64),
         )  # fmt: skip
 
-    def new_memory(self, machine: Machine) -> ListMemory:
-        """Return the record for a machine on which nothing has happened yet."""
-        return ListMemory(64, self._host_list(64))
+    def new_memory(self, machine: Machine) -> ListMemory | None:
+        """Return the record for a machine on which nothing has happened yet; None where a pass needs to know of no other."""
+        remembers = self.rules.is_sticky or self.rules.weights[BYPASS]
+        return ListMemory(64, self._host_list(64)) if remembers else None
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
@@ -108,20 +112,20 @@ class Backfill:
             whole = space.whole()
             if isinstance(whole, PoolSpace):
                 return space.starts(self._counted(view), [])
-        memory: ListMemory = view.memory
-        tables = memory.for_rows(len(view.columns.submit), self._host_list)
-        if tables.holders[lists.HELD]:
+        memory: ListMemory | None = view.memory
+        if memory is not None:
+            tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)
-        if self.rules.weights[BYPASS]:
-            tables.bypasses[[*view.withdrawn, *view.finished]] = 0.0
-            memory.seen = None
+            if self.rules.weights[BYPASS]:
+                tables.bypasses[[*view.withdrawn, *view.finished]] = 0.0
+                memory.seen = queue.copy(), tables.bypasses[queue]
         # A reservation that stays is made even where nothing can start.
         if len(queue) == 0 or not (self.rules.is_sticky or space.fits_any(queue)):
             return []
-        if self.rules.weights[BYPASS]:
-            memory.seen = queue, tables.bypasses[queue]
-        elif len(queue) == 1 and not self.rules.is_sticky and isinstance(space, PoolSpace):
-            return [Start(row) for row in queue.tolist()]  # it fits
+        if memory is None:
+            if len(queue) == 1 and isinstance(space, PoolSpace):
+                return [Start(row) for row in queue.tolist()]  # it fits
+            tables = self._host_list(len(queue))
         return self._pass_by(view, tables)
 
     def _counted(self, view: View) -> list[int]:
@@ -182,7 +186,9 @@ class Backfill:
 
     def tables_before(self, view: View) -> lists.HostList:
         """Return a copy of the tables in which no job was passed by in the pass just over."""
-        memory: ListMemory = view.memory
+        memory: ListMemory | None = view.memory
+        if memory is None:
+            return self._host_list(len(view.queue))
         tables: lists.HostList = with_old(self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables)
         if memory.seen is not None:
             rows, bypasses = memory.seen

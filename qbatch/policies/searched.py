@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.model.actions import Start
-from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy
@@ -19,7 +18,7 @@ from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
-from qbatch.policies.backfill import Backfill, ListMemory
+from qbatch.policies.backfill import Backfill
 
 _profiles = live_module(profiles)
 
@@ -43,10 +42,6 @@ class SearchedBackfill:
         self.name = name
         self.inner = inner
         self.rules = searching.SearchRules(walk=walk, budget=budget, least=LEAST)
-
-    def new_memory(self, machine: Machine) -> ListMemory:
-        """Return the record for a machine on which nothing has happened yet."""
-        return self.inner.new_memory(machine)
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
