@@ -69,6 +69,7 @@ class Backfill:
         self._one_pass = lists.stopping_pass if rules.is_stopping else one_pass
         self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
         self._pass_beside = live(lists.pool_pass_beside(self._pool_pass))
+        self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that decides the same on a machine; None: the engine replays it there."""
@@ -100,8 +101,7 @@ class Backfill:
 
     def new_memory(self, machine: Machine) -> ListMemory | None:
         """Return the record for a machine on which nothing has happened yet; None where a pass needs to know of no other."""
-        remembers = self.rules.is_sticky or self.rules.weights[BYPASS]
-        return ListMemory(64, self._host_list(64)) if remembers else None
+        return ListMemory(64, self._host_list(64)) if self._remembers else None
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
@@ -112,8 +112,8 @@ class Backfill:
             whole = space.whole()
             if isinstance(whole, PoolSpace):
                 return space.starts(self._counted(view), [])
-        memory: ListMemory | None = view.memory
-        if memory is not None:
+        if self._remembers:
+            memory: ListMemory = view.memory
             tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)
             if self.rules.weights[BYPASS]:
@@ -122,7 +122,7 @@ class Backfill:
         # A reservation that stays is made even where nothing can start.
         if len(queue) == 0 or not (self.rules.is_sticky or space.fits_any(queue)):
             return []
-        if memory is None:
+        if not self._remembers:
             if len(queue) == 1 and isinstance(space, PoolSpace):
                 return [Start(row) for row in queue.tolist()]  # it fits
             tables = self._host_list(len(queue))
@@ -175,7 +175,7 @@ class Backfill:
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows as a pass looks through them, or as the pass just over did."""
-        return self._looked_through(view, self.tables_before(view))
+        return self._looked_through(view, self.copied_tables(view, is_afterwards=True))
 
     def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
         queue, behind = view.queue, 0
@@ -184,13 +184,13 @@ class Backfill:
         found: Int64Array = _looked_through(view.now, jobs_of(view), queue, behind, tables)
         return found
 
-    def tables_before(self, view: View) -> lists.HostList:
-        """Return a copy of the tables in which no job was passed by in the pass just over."""
-        memory: ListMemory | None = view.memory
-        if memory is None:
+    def copied_tables(self, view: View, *, is_afterwards: bool) -> lists.HostList:
+        """Return a copy of the tables; ``is_afterwards``: without what the pass just over has added to the bypasses."""
+        if not self._remembers:
             return self._host_list(len(view.queue))
+        memory: ListMemory = view.memory
         tables: lists.HostList = with_old(self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables)
-        if memory.seen is not None:
+        if is_afterwards and memory.seen is not None:
             rows, bypasses = memory.seen
             tables.bypasses[rows] = bypasses
         return tables
@@ -199,7 +199,7 @@ class Backfill:
         """Make the pass just over once more, on what it has left."""
         if len(view.queue) == 0:
             return [], []
-        tables = self.tables_before(view)
+        tables = self.copied_tables(view, is_afterwards=True)
         starts = self._pass_by(view, tables)
         return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
 

@@ -49,7 +49,7 @@ class PriorityBackfill(Backfill):
 
     def priorities(self, view: View, rows: Int64Array, *, is_afterwards: bool = False) -> Float64Array:
         """Return the priority of each row at this instant, or (``is_afterwards``) as the pass just over saw it."""
-        tables = self.tables_before(view) if is_afterwards or view.memory is None else view.memory.tables
+        tables = self.copied_tables(view, is_afterwards=is_afterwards)
         found: Float64Array = _row_priorities(view.now, jobs_of(view), rows, tables)
         return found
 
