@@ -90,7 +90,7 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
     if action.allocation:
         return _allocation(cluster, action, now)
     job = cluster.job(action.row)
-    # Where there is room, nothing more is to be checked.
+    # If this finds hosts for the job, no other check is needed.
     found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job)
     if not found:
         raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")

@@ -44,7 +44,7 @@ class Cluster:
     ``jobs[row]``: the job while it lives, None once it is forgotten; ``codes[row]``: its state, of ``CODES``; ``columns``:
     what it asks for and when it first started, for ever.  ``hosts[6, H]``: what is free, what there is (processors 0: closed),
     and what is withheld; ``free`` and ``free_memory`` are its first rows.  ``parts[6, n]``: the parts of running jobs in order of
-    expected end (:data:`qbatch.planning.kernels.tables.PARTS`).
+    expected end; the names of all rows stand in :mod:`qbatch.planning.kernels.tables`.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -165,8 +165,15 @@ class Cluster:
         """Take a row out of the queue, or from among the parked ones."""
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
-    def take(self, allocation: Allocation, sign: int = -1, *, procs: bool = True, memory: bool = True) -> None:
-        """Take an allocation's processors and memory from what is free; ``sign`` 1: give them back."""
+    def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
+        """Take an allocation's processors and memory from what is free, or from what is withheld on closed hosts."""
+        self._book(allocation, -1, procs, memory)
+
+    def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
+        """Give an allocation's processors and memory back."""
+        self._book(allocation, 1, procs, memory)
+
+    def _book(self, allocation: Allocation, sign: int, procs: bool, memory: bool) -> None:
         if not self.closed and procs and memory:
             free, free_memory = self.free, self.free_memory
             for chunk in allocation:
@@ -229,8 +236,8 @@ class Cluster:
             self._counted += 1
         self._by_end = None
 
-    def enter_all(self) -> None:
-        """Enter the parts of all running jobs anew."""
+    def renew_parts(self) -> None:
+        """Make the table of parts anew from the running jobs."""
         self.hold_parts(self._parts, 0)
         for run in self.running.values():
             self._enter(run)

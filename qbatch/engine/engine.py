@@ -249,7 +249,7 @@ class Engine(AsksPolicy):
     def _finish(self, row: int) -> Run:
         self._change(row, "finished")
         run = self._cluster.stop(row, self.now or 0)
-        self._cluster.take(run.allocation, 1)
+        self._cluster.give_back(run.allocation)
         self._over.append(row)
         return run
 
@@ -274,7 +274,7 @@ class Engine(AsksPolicy):
             if row not in cluster.trials:
                 raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
             self._change(row, "returned")
-            cluster.take(cluster.stop(row, self.now or 0).allocation, 1)
+            cluster.give_back(cluster.stop(row, self.now or 0).allocation)
         places = np.array(rows, np.int64)
         could = self._could_run(places) if cluster.closed else np.ones(len(places), np.bool_)
         cluster.waiting.insert(places[could])
@@ -312,7 +312,7 @@ class Engine(AsksPolicy):
             cluster.leave_queue(row)
             return not is_parked
         run = cluster.suspended.pop(row)
-        cluster.take(run.allocation, 1, procs=False, memory=run.holds_memory)
+        cluster.give_back(run.allocation, procs=False, memory=run.holds_memory)
         return True
 
     def _close_and_open(self, changes: Sequence[HostClosed | HostOpened]) -> bool:
@@ -430,7 +430,7 @@ class Engine(AsksPolicy):
         cluster = self._cluster
         self._change(action.row, "suspend")
         run = cluster.stop(action.row, self.now or 0)
-        cluster.take(run.allocation, 1, memory=not action.keep_memory)
+        cluster.give_back(run.allocation, memory=not action.keep_memory)
         cluster.suspended[action.row] = msgspec.structs.replace(run, holds_memory=action.keep_memory)
 
     def _resume(self, action: Resume) -> None:
@@ -451,6 +451,6 @@ class Engine(AsksPolicy):
         until = cluster.until.get(action.row)
         run = cluster.stop(action.row, self.now or 0)
         new = (msgspec.structs.replace(run.allocation[0], procs=action.procs),)
-        cluster.take(run.allocation, 1)
+        cluster.give_back(run.allocation)
         cluster.take(new)
         cluster.run(action.row, new, self.now or 0, run.done, until)

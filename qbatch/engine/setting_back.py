@@ -35,7 +35,7 @@ def set_back(engine: Engine, by: int) -> None:
     for runs in (cluster.running, cluster.suspended):
         for row, run in runs.items():
             runs[row] = _run_set_back(run, by)
-    cluster.enter_all()
+    cluster.renew_parts()
     if engine.now is not None:
         engine.now -= by
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from qbatch.model.actions import Start
+from qbatch.model.errors import DecisionError
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
@@ -113,7 +114,12 @@ class Backfill:
             if isinstance(whole, PoolSpace):
                 return space.starts(self._counted(view), [])
         if self._remembers:
-            memory: ListMemory = view.memory
+            memory = view.memory
+            if not isinstance(memory, ListMemory):
+                raise DecisionError(
+                    f"policy {self.name} remembers bypasses or reservations, and its view holds no record of them: a policy "
+                    "around it keeps what its new_memory returns and shows it as view.memory (docs/writing-policies.md, Wrappers)"
+                )
             tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)
             if self.rules.weights[BYPASS]:
@@ -152,7 +158,7 @@ class Backfill:
         """Make one pass by these tables, in which its reservations stand then."""
         space = view.space
         whole = space.whole()
-        if whole is not None:
+        if whole is not None and self._order != SJF_BEHIND:
             columns, begun = view.window.long_columns, np.empty((2, len(view.queue)), np.int64)
             count = _list_pass(
                 view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.memory, view.queue,

@@ -189,7 +189,7 @@ class QuantumService:
         memory.touched.difference_update(over)
 
     def _begin(self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
-        """Return the view as the inner policy may see it, without the room of quanta, and let victims resume.
+        """Return the view as the inner policy may see it, without the processors of the quanta, and let victims resume.
 
         Args:
             fresh: guests of the pass just over, which are shown as if they waited still.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.snapshot import dump, load
-from qbatch.model.actions import Start
+from qbatch.model.actions import Action, Start
+from qbatch.model.errors import DecisionError
 from qbatch.model.events import Finished, HostClosed, HostOpened, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
+from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.policies.priority import PriorityBackfill
 from tests.harness import run_named, workload_of
@@ -145,3 +148,20 @@ def test_what_waits_says_why_and_for_whom() -> None:
     reason = engine.explain(2)
     assert reason.code == "processors"
     assert "8 processors" in reason.text
+
+
+class Forgetful:
+    """A policy around another one that does not keep its record."""
+
+    def __init__(self, inner: str) -> None:
+        self.inner = load_policy(inner)
+
+    def decide(self, view: View) -> Iterable[Action]:
+        return self.inner.decide(view)
+
+
+@pytest.mark.parametrize("inner", ["priority-backfill:bypass=1", "sjf-backfill"])
+def test_a_wrapper_that_keeps_no_record_is_told_so(inner: str) -> None:
+    engine = Engine(one_host(4), Forgetful(inner))
+    with pytest.raises(DecisionError, match="keeps what its new_memory returns"):
+        engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=SECOND))])

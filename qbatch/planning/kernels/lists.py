@@ -74,7 +74,7 @@ def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., i
 
 @cache
 def pool_pass_beside(a_pass: Callable[..., int]) -> Callable[..., int]:
-    """Return the same pass of a pool with all that wait, beside running jobs that are only looked at."""
+    """Return the same pass of a pool over all waiting jobs, which leaves the arrays of the running jobs as they are."""
 
     @allocating_kernel
     def beside(
@@ -147,11 +147,7 @@ def list_pass(
         hosts: what the hosts have, free and in all.
         parts: the running jobs in order of expected end, as :func:`host_pass` takes them; ``instant.parts`` are in use.
     """
-    rows, behind = waiting[instant.head : instant.tail], 0
-    if memory.order == SJF_BEHIND:
-        none = np.empty((3, 0), np.int64)
-        behind = 1 + pass_over(instant, jobs, hosts, parts, rows, 0, True, 0, none, started, places)[0]
-    looked = looked_through(instant.now, jobs, rows, behind, memory)
+    looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = pass_over(
         instant, jobs, hosts, parts, looked, memory.depth, memory.is_stopping, memory.holders[HELD], memory.held, started, places
     )
@@ -165,7 +161,7 @@ def list_pass_beside(
     hosts: Int64Array, parts: Int64Array, begun: Int64Array, order: int, depth: int, weights: Float64Array, is_stopping: bool,
     is_sticky: bool, bypasses: Float64Array, held: Int64Array, holders: Int64Array,
 ) -> int:  # fmt: skip
-    """Do what :func:`list_pass` does with all that wait; the starts and their hosts are written into ``begun[2, n]``.
+    """Make the pass of :func:`list_pass` over all waiting jobs; write the starts and their hosts into ``begun[2, n]``.
 
     A call from Python with named tuples costs twice as much.
     """

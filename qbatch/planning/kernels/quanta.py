@@ -16,7 +16,7 @@ import numpy as np
 from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.host_pass import all_free, most_free
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.lists import HostList, list_pass
+from qbatch.planning.kernels.lists import HostList, forget_holders, list_pass
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.tables import (
     CPUS,
@@ -46,7 +46,7 @@ VICTIM_ROWS = 5
 QUANTUM = record(
     [
         ("guest", np.int64),
-        ("idle", np.int64),  # processors that it has beside those of its victims
+        ("idle", np.int64),  # processors that it has in addition to those of its victims
         ("begin", np.int64),
         ("end", np.int64),  # by the guest's estimate and the quantum
         ("is_over", np.int64),  # the guest has gone; its victims wait for their closed host
@@ -186,7 +186,7 @@ def decide_quanta(
     The jobs of a log may be begun twice.
     """
     now, inner, quanta, hosts = instant.now, memory.inner, memory.quanta, memory.quanta.hosts
-    forget_holders(instant, state, inner)
+    forget_holders(state.waiting[instant.head : instant.tail], state.returned[: instant.returned], inner)
     if instant.head == instant.tail and quanta.counts[QUANTA] == 0:
         return 0
     count, shown = begin_pass(now, jobs, state, done, quanta)
@@ -313,7 +313,7 @@ def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables
 def show_running(
     now: int, shown: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
 ) -> int:  # fmt: skip
-    """Write the running jobs into ``parts``, beside those that are shown already, in order of expected end; return how many they
+    """Write the running jobs, and those that are shown already, into ``parts`` in order of expected end; return how many they
     are."""
     for place in range(state.counts[0].running):
         row = state.running[place]
@@ -337,8 +337,8 @@ def serve_all(
     now: int, rows: Int64Array, first: int, last: int, count: int, jobs: JobColumns, state: StateTables,
     done: ScheduleTable, memory: QuantaTables,
 ) -> int:  # fmt: skip
-    """Give those of the waiting ``rows[first:last]`` that had no quantum one each, in order, where there is room; return how many
-    actions there are, behind ``count`` others."""
+    """Give a quantum to each of the waiting ``rows[first:last]`` that had none, in order, where a host has room; return how many
+    actions there are, with the ``count`` that were written before."""
     known, most = -1, most_free(memory.hosts)
     order = np.empty(0, np.int64)
     for place in range(first, last):
@@ -409,21 +409,3 @@ def write(
     """Write an action behind ``count`` others."""
     action = state.actions[count]
     action.kind, action.row, action.host, action.procs, action.held, action.until = kind, row, host, procs, held, until
-
-
-@kernel
-def forget_holders(instant: Instant, state: StateTables, inner: HostList) -> None:
-    """Forget the reservations of jobs that have run as guests since the last pass."""
-    kept, held = 0, inner.held
-    for place in range(inner.holders[0]):
-        row = held[0, place]
-        has_run = state.runs[row].since >= 0
-        for entry in range(instant.ended):
-            has_run = has_run or state.ended[entry] == row
-        for entry in range(instant.returned):
-            has_run = has_run or state.returned[entry] == row
-        if not has_run:
-            for field in range(3):
-                held[field, kept] = held[field, place]
-            kept += 1
-    inner.holders[0] = kept
