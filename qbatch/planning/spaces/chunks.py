@@ -28,7 +28,6 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.shapes import TIGHT
 from qbatch.planning.spaces.grid import HostGrid, hosts_now
-from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import PoolSpace
 from qbatch.planning.spaces.pool_plan import PoolPlan
@@ -162,7 +161,8 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
     shapes = view.shapes
     assert shapes is not None
     hosts, space = hosts_now(view), view.free_procs
-    going, running = open_parts(view)
+    going = view.space.parts()
+    running = going.shape[1]
     begun = np.empty((4, space), np.int64)
     taken, facts = np.empty((2, hosts.shape[1]), np.int64), np.array([0, FOREVER], np.int64)
     estimate = view.columns.estimate

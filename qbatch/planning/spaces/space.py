@@ -11,15 +11,14 @@ import numpy as np
 from qbatch.model.actions import Allocation, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
-from qbatch.planning.kernels import lists
+from qbatch.planning.kernels import lists, running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.tables import Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.spaces.parts import open_parts
 from qbatch.planning.spaces.room import Room
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import OVERDUE, Run, View
 
-_pass_over = live(lists.pass_over)
+_pass_over, _parts_by_end = live(lists.pass_over), live(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
 """A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
@@ -202,11 +201,14 @@ class Space(ABC):
         return self
 
     def parts(self) -> Int64Array:
-        """Return the parts of running jobs in ``places``, in order of expected end.
+        """Return the parts of running jobs on open ``places``, in order of expected end.
 
         Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), place, processors, memory.
         """
-        return open_parts(self.view)[0]
+        view = self.view
+        closed = np.array(list(view.closed), np.int64)
+        found: Int64Array = _parts_by_end(view.pieces.copy(), view.now, view.now + OVERDUE, closed)[0]
+        return found
 
     def hosts(self) -> Int64Array:
         """Return of each of ``places`` what is free and what there is: ``[4, n]``, processors and memory, 0 if closed."""
