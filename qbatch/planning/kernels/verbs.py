@@ -8,18 +8,22 @@ processors that the job asked for, leaves an execution interval.
 from __future__ import annotations
 
 from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.host_pass import taken
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
+    AMOUNTS,
+    CPUS,
     END,
     FREE,
-    FREE_MEMORY,
+    HOST,
     MEMORY,
     NOBODY,
     REFUSED_START,
     RESIZE,
     RESUME,
     SUSPEND,
+    THERE,
     TRY,
     JobColumns,
     LogTable,
@@ -74,44 +78,53 @@ def refuse(row: int, state: StateTables, done: ScheduleTable) -> None:
 @kernel
 def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
     """Give processors and memory back to a host, or take them (both negative)."""
-    hosts[FREE, host] += procs
-    if hosts[MEMORY, host] > 0:
-        hosts[FREE_MEMORY, host] += memory
+    hosts[FREE, CPUS, host] += procs
+    if hosts[THERE, MEMORY, host] > 0:
+        hosts[FREE, MEMORY, host] += memory
 
 
 @kernel
-def enter_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
-    """Insert a part of a running job (an entry for each row of ``parts``) into ``count`` that are sorted by expected end; the
-    caller counts."""
-    place = count
-    while place > 0 and parts[END, place - 1] > part[END]:
-        for field in range(len(part)):
-            parts[field, place] = parts[field, place - 1]
+def enter_part(parts: Int64Array, count: int) -> None:
+    """Bring the part that stands behind ``count`` others, which are sorted by expected end, to its place; the caller counts."""
+    place, end = count, parts[END, count]
+    while place > 0 and parts[END, place - 1] > end:
         place -= 1
-    for field in range(len(part)):
-        parts[field, place] = part[field]
+    for field in range(parts.shape[0]):
+        value = parts[field, count]
+        for moved in range(count, place, -1):
+            parts[field, moved] = parts[field, moved - 1]
+        parts[field, place] = value
 
 
 @kernel
-def leave_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
-    """Remove a part of a running job; the caller counts.  Two that are equal in everything are the same to every pass."""
-    low = 0
-    high = count
+def leave_part(parts: Int64Array, count: int) -> None:
+    """Remove the part that is equal to the one that stands behind ``count``; the caller counts.  Two that are equal in everything
+    are the same to every pass."""
+    low, high, end = 0, count, parts[END, count]
     while low < high:
         middle = (low + high) >> 1
-        if parts[END, middle] < part[END]:
+        if parts[END, middle] < end:
             low = middle + 1
         else:
             high = middle
-    is_found = False
-    while not is_found:
-        is_found = True
-        for field in range(len(part)):
-            is_found = is_found and parts[field, low] == part[field]
-        low += 1
-    for place in range(low - 1, count - 1):
-        for field in range(len(part)):
+    field = 0
+    while field < parts.shape[0]:
+        if parts[field, low] == parts[field, count]:
+            field += 1
+        else:
+            low, field = low + 1, 0
+    for field in range(parts.shape[0]):
+        for place in range(low, count - 1):
             parts[field, place] = parts[field, place + 1]
+
+
+@kernel
+def write_part(row: int, place: int, start: int, jobs: JobColumns, state: StateTables, done: ScheduleTable) -> None:
+    """Write the part of a job that runs since ``start``."""
+    parts, host = state.parts, done.host[row]
+    parts[END, place], parts[HOST, place] = start + jobs.estimate[row], host
+    for resource in range(state.hosts.shape[1]):
+        parts[AMOUNTS + resource, place] = taken(resource, row, host, jobs.asked, state.hosts)
 
 
 @kernel
@@ -119,11 +132,12 @@ def give_back(
     row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
-    host = done.host[row]
-    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
-    book(state.hosts, host, jobs.procs[row], held)
+    host, hosts = done.host[row], state.hosts
+    for resource in range(hosts.shape[1]):
+        hosts[FREE, resource, host] += taken(resource, row, host, jobs.asked, hosts)
     if has_parts:
-        leave_part(state.parts, running, (done.start[row] + jobs.estimate[row], host, jobs.procs[row], held))
+        write_part(row, running, done.start[row], jobs, state, done)
+        leave_part(state.parts, running)
 
 
 @kernel
@@ -131,11 +145,28 @@ def take(
     row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
-    done.host[row] = host
-    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
-    book(state.hosts, host, -jobs.procs[row], -held)
+    hosts, done.host[row] = state.hosts, host
+    for resource in range(hosts.shape[1]):
+        hosts[FREE, resource, host] -= taken(resource, row, host, jobs.asked, hosts)
     if has_parts:
-        enter_part(state.parts, running, (now + jobs.estimate[row], host, jobs.procs[row], held))
+        write_part(row, running, now, jobs, state, done)
+        enter_part(state.parts, running)
+
+
+@kernel
+def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
+    """Tell whether the place of the last of ``count + 1`` starts has what it and the starts before it there ask for."""
+    host, hosts = state.places[count], state.hosts
+    if host < 0 or host >= hosts.shape[2]:
+        return False
+    for resource in range(hosts.shape[1]):
+        free = hosts[FREE, resource, host]
+        for place in range(count + 1):
+            if state.places[place] == host:
+                free -= taken(resource, state.started[place], host, jobs.asked, hosts)
+        if free < 0:
+            return False
+    return True
 
 
 @kernel
@@ -143,7 +174,7 @@ def count_allowed(
     count: int, arrived: int, free: int, has_hosts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
-    counts, hosts, allowed = state.counts[0], state.hosts, 0
+    counts, allowed = state.counts[0], 0
     if count < 0 or count > state.started.shape[0]:
         counts.fault = NO_NUMBER
     while allowed < count and counts.fault == 0:
@@ -153,19 +184,8 @@ def count_allowed(
             is_waiting = is_waiting and state.started[other] != row
         if not is_waiting:
             counts.fault = NOT_WAITING
-        elif jobs.procs[row] > free:
+        elif jobs.procs[row] > free or (has_hosts and not has_room(allowed, jobs, state)):
             counts.fault = NO_ROOM
-        elif has_hosts:
-            host = state.places[allowed]
-            procs, memory = jobs.procs[row], jobs.memory[row]
-            for other in range(allowed):
-                if state.places[other] == host:
-                    procs += jobs.procs[state.started[other]]
-                    memory += jobs.memory[state.started[other]]
-            if host < 0 or host >= hosts.shape[1] or procs > hosts[FREE, host]:
-                counts.fault = NO_ROOM
-            elif hosts[MEMORY, host] > 0 and memory > hosts[FREE_MEMORY, host]:
-                counts.fault = NO_ROOM
         if counts.fault == 0:
             free -= jobs.procs[row]
             allowed += 1
@@ -278,8 +298,8 @@ def start(
     enter_running(row, state)
     if procs != jobs.procs[row]:
         run.is_cut = 1
-    used = jobs.memory[row] if log.used_memory[row] < 0 else log.used_memory[row]
-    if until >= 0 and state.hosts[MEMORY, host] > 0 and used > held:
+    used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
+    if until >= 0 and state.hosts[THERE, MEMORY, host] > 0 and used > held:
         run.since, run.procs, run.due, run.until = now, procs, FOREVER, now
     else:
         go_on(row, procs, now, jobs, log, state)
