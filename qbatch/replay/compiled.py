@@ -119,7 +119,7 @@ def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> 
     """Return what the jobs ask for, and what the log knows of them."""
     if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
         return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
-    asked = np.zeros((2 + len(machine.resources), len(work)), np.int64)
+    asked = np.empty((NAMED + len(machine.resources), len(work)), np.int64)
     asked[CPUS], asked[MEMORY] = work.procs, work.memory
     for place, name in enumerate(machine.resources, NAMED):
         asked[place] = work.resources.get(name, 0)

@@ -16,9 +16,12 @@ from qbatch.planning.kernels.tables import (
     CPUS,
     END,
     FREE,
+    HELD,
     HOST,
     MEMORY,
+    NAMED,
     NOBODY,
+    PROCS,
     REFUSED_START,
     RESIZE,
     RESUME,
@@ -86,10 +89,14 @@ def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
 @kernel
 def enter_part(parts: Int64Array, count: int) -> None:
     """Bring the part that stands behind ``count`` others, which are sorted by expected end, to its place; the caller counts."""
-    place, end = count, parts[END, count]
+    place = count
+    end, host, procs, held = parts[END, count], parts[HOST, count], parts[PROCS, count], parts[HELD, count]
     while place > 0 and parts[END, place - 1] > end:
+        for field in (END, HOST, PROCS, HELD):
+            parts[field, place] = parts[field, place - 1]
         place -= 1
-    for field in range(parts.shape[0]):
+    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = end, host, procs, held
+    for field in range(AMOUNTS + NAMED, parts.shape[0]):
         value = parts[field, count]
         for moved in range(count, place, -1):
             parts[field, moved] = parts[field, moved - 1]
@@ -107,49 +114,58 @@ def leave_part(parts: Int64Array, count: int) -> None:
             low = middle + 1
         else:
             high = middle
-    field = 0
-    while field < parts.shape[0]:
-        if parts[field, low] == parts[field, count]:
-            field += 1
-        else:
-            low, field = low + 1, 0
-    for field in range(parts.shape[0]):
-        for place in range(low, count - 1):
+    is_found = False
+    while not is_found:
+        is_found = True
+        for field in range(parts.shape[0]):
+            is_found = is_found and parts[field, low] == parts[field, count]
+        low += 1
+    for place in range(low - 1, count - 1):
+        for field in (END, HOST, PROCS, HELD):
+            parts[field, place] = parts[field, place + 1]
+    for field in range(AMOUNTS + NAMED, parts.shape[0]):
+        for place in range(low - 1, count - 1):
             parts[field, place] = parts[field, place + 1]
 
 
 @kernel
-def write_part(row: int, place: int, start: int, jobs: JobColumns, state: StateTables, done: ScheduleTable) -> None:
-    """Write the part of a job that runs since ``start``."""
-    parts, host = state.parts, done.host[row]
-    parts[END, place], parts[HOST, place] = start + jobs.estimate[row], host
-    for resource in range(state.hosts.shape[1]):
-        parts[AMOUNTS + resource, place] = taken(resource, row, host, jobs.asked, state.hosts)
+def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Array) -> None:
+    """Give what a job has back to its host (``sign`` 1), or take it (-1)."""
+    for resource in range(hosts.shape[1]):
+        hosts[FREE, resource, host] += sign * taken(resource, row, host, asked, hosts)
 
 
 @kernel
+def write_part(
+    row: int, host: int, end: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
+) -> None:
+    """Write the part of a job on its host."""
+    parts[END, place], parts[HOST, place] = end, host
+    for resource in range(hosts.shape[1]):
+        parts[AMOUNTS + resource, place] = taken(resource, row, host, asked, hosts)
+
+
+@inlined_kernel
 def give_back(
     row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
-    host, hosts = done.host[row], state.hosts
-    for resource in range(hosts.shape[1]):
-        hosts[FREE, resource, host] += taken(resource, row, host, jobs.asked, hosts)
+    host = done.host[row]
+    book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, running, done.start[row], jobs, state, done)
+        write_part(row, host, done.start[row] + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         leave_part(state.parts, running)
 
 
-@kernel
+@inlined_kernel
 def take(
     row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
-    hosts, done.host[row] = state.hosts, host
-    for resource in range(hosts.shape[1]):
-        hosts[FREE, resource, host] -= taken(resource, row, host, jobs.asked, hosts)
+    done.host[row] = host
+    book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, running, now, jobs, state, done)
+        write_part(row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         enter_part(state.parts, running)
 
 
