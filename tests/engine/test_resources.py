@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from qbatch.engine import snapshot
@@ -15,7 +17,9 @@ from qbatch.model.events import Finished, HostClosed, HostOpened, Submitted, Wit
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.policies import load_policy
+from tests.engine.live import Life, Slices
 from tests.engine.test_engine import SECOND, Script
+from tests.harness import size
 
 ONE = Machine((Host("a", 8, 1000, resources=(("gpu", 2), ("nvme", 5))),))
 TWO = Machine((Host("a", 8), Host("b", 4, resources=(("gpu", 2),)), Host("c", 8, resources=(("gpu", 4),))), single_host=True)
@@ -179,3 +183,40 @@ def test_a_policy_that_does_not_know_them_cannot_take_over() -> None:
     engine.exchange_policy(load_policy("conservative"))
     engine.handle(1, [job(2, submit=1, gpu=2)])
     assert list(engine.view().running) == [0]
+
+
+class Asking(Life):
+    """Jobs that ask for resources of the machine, now and then too many."""
+
+    def job(self) -> Submitted:
+        amounts = ((name, self.rng.choice((0, 0, 1, 2, 4, 5))) for name in self.machine.resources)
+        asked = tuple(each for each in amounts if each[1])
+        return Submitted(msgspec.structs.replace(super().job().job, resources=asked))
+
+
+MIXED = Machine(
+    (Host("a", 8, 1000, resources=(("gpu", 2),)), Host("b", 4, 3000, resources=(("nvme", 3), ("gpu", 4))), Host("c", 4)),
+    single_host=True,
+)
+LIVED = ["easy", "fcfs", "hybrid", "conservative", "conservative:compress=start", "sjf-backfill", "lxfw-backfill", "predicted"]
+
+
+@pytest.mark.parametrize("name", [*LIVED, "predicted:inner=conservative", "slices"])
+def test_a_life_of_closing_hosts_and_late_jobs_is_audited_and_goes_on_from_a_snapshot(name: str) -> None:
+    for seed in range(size(6, 100)):
+        policy = Slices() if name == "slices" else load_policy(name)
+        life, rng = Asking(seed, MIXED), random.Random(seed)
+        engine = Engine(MIXED, policy, is_audited=True)
+        for turn in range(120):
+            happens = (life.now, life.end(engine)) if turn == 100 else life.next(engine)
+            if happens is None:
+                break
+            done = engine.handle(*happens)
+            life.account(engine, done)
+            if rng.random() < 0.1:
+                engine = snapshot.load(MIXED, policy, snapshot.dump(engine), is_audited=True)
+        while (happens := life.next(engine)) is not None:
+            life.account(engine, engine.handle(*happens))
+        view = engine.view()
+        assert [len(view.running), len(view.suspended), len(view.queue)] == [0, 0, 0]
+        assert view.free_resources == ((2, 4, 0), (0, 3, 0))

@@ -6,6 +6,7 @@ A job starts on the host with the fewest free processors, then in host order (sp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -85,10 +86,13 @@ class HostSpace(Space):
         """Return what the hosts have free, and what the open ones have."""
         view = self.view
         if not hasattr(self, "_hosts"):
-            machine, closed = view.machine, view.closed
-            self._hosts = np.array([[view.free, view.free_memory, *view.free_resources], machine.there], np.int64)
-            self._hosts[FREE, MEMORY, self._hosts[THERE, MEMORY] == 0] = 0
-            self._hosts[THERE, CPUS, list(closed)] = 0
+            machine = view.machine
+            flat = [*view.free, *view.free_memory, *chain.from_iterable(view.free_resources), *chain.from_iterable(machine.there)]
+            self._hosts = np.array(flat, np.int64).reshape(2, -1, len(machine.hosts))
+            if 0 in machine.there[MEMORY]:  # where it is not counted none is free, whatever a policy has said of it
+                self._hosts[FREE, MEMORY] *= self._hosts[THERE, MEMORY] > 0
+            if view.closed:
+                self._hosts[THERE, CPUS, list(view.closed)] = 0
         return self._hosts.copy()
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
