@@ -130,7 +130,7 @@ def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
     interrupted = most if is_interrupting else 0
     ended = most if needs.reads_ended or is_interrupting else 0
     counts = np.zeros(1, COUNTS)
-    counts["free"], counts["timer"] = machine.procs, FOREVER
+    counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     places = space_of(machine).places(machine)
     cpus, sizes = [host.cpus for host in places], [host.memory for host in places]
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
