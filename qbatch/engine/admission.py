@@ -14,6 +14,7 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import is_plain, packed, place_chunks, requested
 from qbatch.planning.kernels import chunks
 from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.shapes import Shapes
 
@@ -27,7 +28,24 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
         return Reason("no-processors", "admission", f"asks for {job.procs} processors; ask for at least 1")
     if job.estimate < 0:
         return Reason("negative-estimate", "admission", f"its estimate of {job.estimate / 1e6:.15g} s is negative")
-    return _chunks_refusal(machine, job) if machine.chunked else _whole_refusal(machine, job)
+    found = _chunks_refusal(machine, job) if machine.chunked else _whole_refusal(machine, job)
+    return _resources_refusal(machine, job) if found is None and job.resources else found
+
+
+def _resources_refusal(machine: Machine, job: Job) -> Reason | None:
+    """Return of which named resource no host has what a job asks for, or that none has everything."""
+    for name, amount in job.resources:
+        most = max((dict(host.resources).get(name, 0) for host in machine.hosts), default=0)
+        if not 0 <= amount <= most:
+            has = f"no host has more than {most}" if most else "no host has any"
+            text = f"needs {amount} {name} on one host; {has}" if amount > most else f"asks for {amount} {name}"
+            return Reason("too-many-resources", "admission", text, {name: amount, "most": most})
+    if any(host.could_hold(job.procs, job.memory, job.resources) for host in machine.hosts):
+        return None
+    parts = [f"{job.procs} processors", *([f"{memory_text(job.memory)} of memory"] if job.memory else [])]
+    parts += [f"{amount} {name}" for name, amount in job.resources]
+    text = f"needs {', '.join(parts)} on one host; no host has all of it"
+    return Reason("too-many-resources", "admission", text, {"procs": job.procs, "memory": job.memory, **dict(job.resources)})
 
 
 def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
@@ -41,7 +59,7 @@ def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
             {"procs": job.procs, "widest": machine.widest_job},
         )
     if machine.counts_memory and not any(
-        host.cpus >= job.procs and (host.memory == 0 or host.memory >= job.memory) for host in machine.hosts
+        host.could_hold(job.procs, job.memory) for host in machine.hosts
     ):
         return Reason(
             "too-much-memory",
@@ -163,13 +181,19 @@ class Admission:
         # The most memory among the hosts that are at least as wide as each, in order of width.
         self._memory = np.maximum.accumulate(memory)
         self._counts_memory = self.machine.counts_memory
-        self._counts_only = not (self._counts_memory or machine.chunked)
+        self._counts_only = not (self._counts_memory or machine.chunked or machine.resources)
+        self._kinds = {
+            (host.cpus, host.memory or _UNCOUNTED, *machine.amounts(host.resources)): None for host in hosts
+        } if machine.resources else {}  # fmt: skip
 
-    def holds(self, procs: Int64Array, memory: Int64Array) -> BoolArray:
-        """Tell which requests of processors and memory the hosts could hold, as :func:`refusal` would."""
-        fits: BoolArray = procs <= self.widest
+    def holds(self, asked: Int64Array) -> BoolArray:
+        """Tell which requests, ``[N, jobs]`` by resource, the hosts could hold, as :func:`refusal` would."""
+        fits: BoolArray = asked[CPUS] <= self.widest
         if self._counts_memory:
-            fits &= memory <= self._memory[np.searchsorted(self._widths, -procs, side="right")]
+            fits &= asked[MEMORY] <= self._memory[np.searchsorted(self._widths, -asked[CPUS], side="right")]
+        if len(asked) > NAMED:
+            has_host = [(asked <= np.array(kind)[:, np.newaxis]).all(axis=0) for kind in self._kinds]
+            fits &= np.any(has_host, axis=0) & (asked[NAMED:] >= 0).all(axis=0)
         return fits
 
     def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
@@ -184,6 +208,6 @@ class Admission:
 
     def refusal(self, job: Job) -> Reason | None:
         """Return why these hosts can never hold a job, or None if they can."""
-        if self._counts_only and 1 <= job.procs <= self.widest and job.estimate >= 0:
+        if self._counts_only and 1 <= job.procs <= self.widest and job.estimate >= 0 and not job.resources:
             return None
         return refusal(self.machine, job)

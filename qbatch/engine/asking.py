@@ -116,7 +116,7 @@ class AsksPolicy:
             free = [amount if host in hosts else 0 for host, amount in enumerate(free)]
         if row in cluster.parked:
             return ()
-        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.job(row))
+        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.job(row), cluster.free_resources)
 
     def _parked_reason(self, row: int) -> Reason:
         closed = sorted(self._cluster.closed)

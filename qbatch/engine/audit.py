@@ -19,6 +19,7 @@ from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
 from qbatch.planning.chunks import divides
+from qbatch.planning.kernels.tables import FREE, NAMED, WITHHELD
 from qbatch.planning.kernels.types import Int64Array
 
 if TYPE_CHECKING:
@@ -130,6 +131,30 @@ class Watch:
                 yield f"host {host.name}: {memory[place]} bytes used, {cluster.free_memory[place]} free"
             if host.memory and cluster.free_memory[place] < 0:
                 yield f"host {host.name}: memory is overcommitted"
+        yield from self._resources(cluster)
+
+    def _resources(self, cluster: Cluster) -> Iterator[str]:
+        """Of no named resource more is given than there is, and what is not given is free, or withheld on a closed host."""
+        machine = cluster.machine
+        if not machine.resources:
+            return
+        given = {host: [0] * len(machine.resources) for host in range(len(machine.hosts))}
+        holders = [*cluster.running.values(), *(run for run in cluster.suspended.values() if run.holds_memory)]
+        for run in holders:
+            for chunk in run.allocation:
+                if chunk.resources != machine.amounts(cluster.job(run.row).resources):
+                    yield f"job {cluster.job(run.row).number} was not given the resources that it asked for"
+                    return
+                given[chunk.host] = [sum(pair) for pair in zip(given[chunk.host], chunk.resources, strict=True)]
+        for place, host in enumerate(machine.hosts):
+            left, none = (WITHHELD, FREE) if place in cluster.closed else (FREE, WITHHELD)
+            table = cluster.hosts[:, NAMED:, place].tolist()
+            there = machine.amounts(host.resources)
+            for name, many, used, free, other in zip(
+                machine.resources, there, given[place], table[left], table[none], strict=True
+            ):
+                if used > many or used + free != many or other:
+                    yield f"host {host.name}: {used} of {many} {name} used, {free} free"
 
     def _exclusive(self, cluster: Cluster) -> Iterator[str]:
         if not cluster.machine.chunked:
@@ -231,6 +256,12 @@ def _overfull_hosts(
             most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked)
             if most > host.memory:
                 found.append(f"host {host.name}: {most} of {host.memory} bytes used at {at / 1e6:.15g} s")
+        for name, asked in work.resources.items() if schedule.pieces is None else ():
+            is_here = ran & (schedule.host == place)
+            most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked[is_here])
+            there = dict(host.resources).get(name, 0)
+            if most > there:
+                found.append(f"host {host.name}: {most} of {there} {name} used at {at / 1e6:.15g} s")
     return found[:1]
 
 

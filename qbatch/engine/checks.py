@@ -85,13 +85,12 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
     if action.until is not None:
         _until(action, now)
     if action.is_trial:
-        _trial(cluster, action, now)
-        return action.allocation
+        return _trial(cluster, action, now)
     if action.allocation:
         return _allocation(cluster, action, now)
     job = cluster.job(action.row)
     # If this finds hosts for the job, no other check is needed.
-    found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job)
+    found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job, cluster.free_resources)
     if not found:
         raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
     return found
@@ -152,11 +151,24 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
     least, most = _sizes(cluster, job)
     if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
+    allocation = _with_resources(cluster, action, now, allocation)
     _room_on_hosts(cluster, action, now, allocation)
     counted = sum(chunk.memory * chunk.count for chunk in allocation)
     if counted < job.memory and all(machine.hosts[host].memory for host, _, _ in parts_of(allocation)):
         raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
     return allocation
+
+
+def _with_resources(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> Allocation:
+    """Return an allocation with the named resources that the job asks for on its one host."""
+    amounts = cluster.machine.amounts(cluster.job(action.row).resources)
+    for chunk in allocation:
+        if chunk.resources and chunk.resources != amounts:
+            asked = dict(zip(cluster.machine.resources, amounts, strict=True))
+            raise _refused(action, now, f"it allocates {chunk.resources} of other resources, the job asks for {asked}")
+    if not amounts:
+        return allocation
+    return tuple(msgspec.structs.replace(chunk, resources=amounts) for chunk in allocation)
 
 
 def _whole_parts(action: Start, now: int) -> None:
@@ -185,7 +197,7 @@ def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
         raise _refused(action, now, "a trial runs to its end or goes back to the queue")
 
 
-def _trial(cluster: Cluster, action: Start, now: int) -> None:
+def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
     """A trial lives inside one host, on as many processors as are asked for, with as much memory as it is given."""
     job, machine = cluster.job(action.row), cluster.machine
     if action.until is None:
@@ -200,7 +212,9 @@ def _trial(cluster: Cluster, action: Start, now: int) -> None:
         raise _refused(action, now, f"it allocates {chunk.procs} processors, the job asks for {job.procs}")
     if machine.chunked and not can_share_one_host(job):
         raise _refused(action, now, "the chunks of the job cannot be on one host beside others")
-    _room_on_hosts(cluster, action, now, action.allocation)
+    allocation = _with_resources(cluster, action, now, action.allocation)
+    _room_on_hosts(cluster, action, now, allocation)
+    return allocation
 
 
 def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
@@ -212,6 +226,9 @@ def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Alloca
             raise _refused(action, now, f"host {host.name} has {cluster.free[place]} processors free")
         if host.memory and memory > cluster.free_memory[place]:
             raise _refused(action, now, f"host {host.name} has {cluster.free_memory[place]} bytes free")
+    lack = cluster.lacks(allocation)
+    if lack is not None:
+        raise _refused(action, now, f"host {cluster.machine.hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
 
 
 def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
@@ -235,6 +252,9 @@ def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
             raise _refused(action, now, f"its own host {host.name} has {cluster.free[place]} processors free")
         if host.memory and not run.holds_memory and memory > cluster.free_memory[place]:
             raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[place]} bytes free")
+    lack = None if run.holds_memory else cluster.lacks(run.allocation)
+    if lack is not None:
+        raise _refused(action, now, f"its own host {cluster.machine.hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
 
 
 def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:

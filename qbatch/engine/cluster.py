@@ -19,14 +19,14 @@ import numpy as np
 
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Allocation, parts_of, procs_of
+from qbatch.model.actions import Allocation, amounts_of, parts_of, procs_of
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.progress import time_left
 from qbatch.planning.kernels import running, verbs
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import CPUS, END, FREE, FREE_MEMORY, PROCS, WITHHELD, WITHHELD_MEMORY
+from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, MEMORY, NAMED, PROCS, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.spaces import space_of
@@ -35,15 +35,17 @@ from qbatch.planning.view import Columns, Run
 _enter, _leave, _ends_of = live(verbs.enter_part), live(verbs.leave_part), live(running.ends_of)
 
 _QUEUED = CODES[State.QUEUED]
-_PART_ROWS = 6
+
+_ASKED = 3
+"""The row of the table by row from which on it holds what is asked of each resource, behind submission, estimate and start."""
 
 
 class Cluster:
     """Jobs by row, queue, parked, running and suspended jobs, hosts, promises.
 
     ``jobs[row]``: the job while it lives, None once it is forgotten; ``codes[row]``: its state, of ``CODES``; ``columns``:
-    what it asks for and when it first started, for ever.  ``hosts[6, H]``: what is free, what there is (processors 0: closed),
-    and what is withheld; ``free`` and ``free_memory`` are its first rows.  ``parts[6, n]``: the parts of running jobs in order of
+    what it asks for and when it first started, for ever.  ``hosts[3, N, H]``: what is free, what there is (processors 0: closed),
+    and what is withheld; ``free`` and ``free_memory`` are rows of it.  ``parts[4 + N, n]``: the parts of running jobs in order of
     expected end; the names of all rows stand in :mod:`qbatch.planning.kernels.tables`.
     """
 
@@ -63,25 +65,27 @@ class Cluster:
         self.closed: frozenset[int] = frozenset()
         self.is_malleable = False
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
-        there = [[host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]]
-        self.hold_hosts(np.array([*there, *there, *np.zeros_like(there)], np.int64))
-        self.hold_columns(np.empty((len(Columns._fields), 64), np.int64))
-        self.hold_parts(np.empty((_PART_ROWS, 64), np.int64), 0)
+        there = np.array(machine.there, np.int64)
+        self.hold_hosts(np.stack([there, there, np.zeros_like(there)]))
+        self.hold_columns(np.empty((_ASKED + len(there), 64), np.int64))
+        self.hold_parts(np.empty((AMOUNTS + len(there) + 2, 64), np.int64), 0)
 
     def hold_columns(self, table: Int64Array) -> None:
         """Keep the columns by row in this table, a row of it each, which has space for more jobs."""
-        self._table, self.long_columns = table, Columns(*read_only(table))
+        submit, estimate, started, procs, memory, *_ = shown = read_only(table)
+        self._table, self.long_columns = table, Columns(submit, procs, estimate, memory, started, shown[_ASKED:])
         self._columns: Columns | None = None
         # Entry by entry, NumPy takes three times as long as this.
         self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
-        self._started = self._cells[-1]
+        self._started = self._cells[2]
 
     def hold_hosts(self, hosts: Int64Array) -> None:
         """Keep the hosts in this table."""
         self.hosts = hosts
-        self.free, self.free_memory, _, _, self._withheld, self._withheld_memory = (
-            cast("memoryview[int]", memoryview(cast(Any, row))) for row in hosts
-        )
+        self.free, self.free_memory, self._withheld, self._withheld_memory = (
+            cast("memoryview[int]", memoryview(cast(Any, hosts[what, resource])))
+            for what in (FREE, WITHHELD) for resource in (CPUS, MEMORY)
+        )  # fmt: skip
 
     def hold_parts(self, parts: Int64Array, count: int) -> None:
         """Keep the parts of running jobs in this table, of which ``count`` are in use."""
@@ -101,8 +105,7 @@ class Cluster:
         seen = self._columns
         if seen is None:  # a view is asked for several times a round
             rows = len(self.jobs)
-            submit, procs, estimate, memory, started = self.long_columns
-            seen = self._columns = Columns(submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows])
+            seen = self._columns = Columns(*(column[..., :rows] for column in self.long_columns))
         return seen
 
     @property
@@ -148,11 +151,14 @@ class Cluster:
             longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
             longer[:, :first] = self.table
             self.hold_columns(longer)
-        submit, procs, estimate, memory, started = self._cells
+        submit, estimate, started, procs, memory, *named = self._cells
         try:
             for row, job in enumerate(jobs, first):
                 submit[row], procs[row], estimate[row], memory[row] = job.submit, job.procs, job.estimate, job.memory
                 started[row] = -1
+                if named:
+                    for column, amount in zip(named, self.machine.amounts(job.resources), strict=True):
+                        column[row] = amount
         except (OverflowError, TypeError, ValueError) as error:
             raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
         self._columns = None
@@ -166,14 +172,19 @@ class Cluster:
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
     def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Take an allocation's processors and memory from what is free, or from what is withheld on closed hosts."""
+        """Take an allocation's processors, and its memory and named resources, from what is free, or from what is withheld on
+        closed hosts."""
         self._book(allocation, -1, procs, memory)
 
     def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Give an allocation's processors and memory back."""
+        """Give an allocation's processors back, and its memory and named resources."""
         self._book(allocation, 1, procs, memory)
 
     def _book(self, allocation: Allocation, sign: int, procs: bool, memory: bool) -> None:
+        if memory and self.machine.resources:
+            for chunk in allocation:
+                what = WITHHELD if chunk.host in self.closed else FREE
+                self.hosts[what, NAMED:, chunk.host] += sign * np.array(chunk.resources, np.int64)
         if not self.closed and procs and memory:
             free, free_memory = self.free, self.free_memory
             for chunk in allocation:
@@ -181,8 +192,8 @@ class Cluster:
                     free[chunk.host] += sign * chunk.procs
                     free_memory[chunk.host] += sign * chunk.memory
                 else:
-                    self.hosts[FREE, chunk.host : chunk.host + chunk.count] += sign * chunk.procs
-                    self.hosts[FREE_MEMORY, chunk.host : chunk.host + chunk.count] += sign * chunk.memory
+                    self.hosts[FREE, CPUS, chunk.host : chunk.host + chunk.count] += sign * chunk.procs
+                    self.hosts[FREE, MEMORY, chunk.host : chunk.host + chunk.count] += sign * chunk.memory
             return
         for host, width, size in parts_of(allocation):
             is_closed = host in self.closed
@@ -190,6 +201,22 @@ class Cluster:
                 (self._withheld if is_closed else self.free)[host] += sign * width
             if memory:
                 (self._withheld_memory if is_closed else self.free_memory)[host] += sign * size
+
+    @property
+    def free_resources(self) -> list[list[int]]:
+        """What is free of each of ``Machine.resources``, by host."""
+        return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist())
+
+    def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
+        """Return of which named resource an allocation has more on a host than is free there: the host, the resource and how much
+        is free; None if there is none."""
+        names = self.machine.resources
+        for chunk in allocation if names else ():
+            free = self.hosts[FREE, NAMED:, chunk.host].tolist()
+            for name, amount, left in zip(names, chunk.resources, free, strict=True):
+                if amount > left:
+                    return chunk.host, name, left
+        return None
 
     def withheld(self, host: int) -> tuple[int, int]:
         """Return the processors and the memory that are free on a closed host."""
@@ -215,7 +242,8 @@ class Cluster:
         """Take a job out of the running ones; return it with what it has done until ``now``."""
         run = self.running.pop(row)
         for part in _parts_of(run):
-            _leave(self._parts, self._counted, part)
+            self._parts[:, self._counted] = part
+            _leave(self._parts, self._counted)
             self._counted -= 1
         self._by_end = None
         if self.until or self.trials:
@@ -230,9 +258,10 @@ class Cluster:
 
     def _enter(self, run: Run) -> None:
         for part in _parts_of(run):
-            if self._counted == self._space:
+            if self._counted + 1 == self._space:  # behind those in use there is always space for one
                 self.hold_parts(np.concatenate([self._parts, np.empty_like(self._parts)], axis=1), self._counted)
-            _enter(self._parts, self._counted, part)
+            self._parts[:, self._counted] = part
+            _enter(self._parts, self._counted)
             self._counted += 1
         self._by_end = None
 
@@ -246,12 +275,11 @@ class Cluster:
         """Close these hosts and open all others."""
         closed, hosts = frozenset(closed), self.hosts
         for host in self.closed - closed:
-            hosts[[FREE, FREE_MEMORY], host] = hosts[[WITHHELD, WITHHELD_MEMORY], host]
-            hosts[[WITHHELD, WITHHELD_MEMORY], host] = 0
-            hosts[CPUS, host] = self.machine.hosts[host].cpus
+            hosts[FREE, :, host], hosts[WITHHELD, :, host] = hosts[WITHHELD, :, host], 0
+            hosts[THERE, CPUS, host] = self.machine.hosts[host].cpus
         for host in closed - self.closed:
-            hosts[[WITHHELD, WITHHELD_MEMORY], host] = hosts[[FREE, FREE_MEMORY], host]
-            hosts[[FREE, FREE_MEMORY, CPUS], host] = 0
+            hosts[WITHHELD, :, host], hosts[FREE, :, host] = hosts[FREE, :, host], 0
+            hosts[THERE, CPUS, host] = 0
         self.closed, self._by_end = closed, None
 
     def shaped_rows(self) -> Int64Array:
@@ -264,8 +292,8 @@ def _parts_of(run: Run) -> Iterable[tuple[int, ...]]:
     end, since, row = run.expected_end, run.since, run.row
     if len(run.allocation) == 1 and run.allocation[0].count == 1:  # most are
         (chunk,) = run.allocation
-        return ((end, chunk.host, chunk.procs, chunk.memory, since, row),)
-    return [(end, *part, since, row) for part in parts_of(run.allocation)]
+        return ((end, chunk.host, chunk.procs, chunk.memory, *chunk.resources, since, row),)
+    return [(end, *part, since, row) for part in amounts_of(run.allocation)]
 
 
 class _Jobs(Sequence[Job]):
@@ -320,6 +348,11 @@ class ClusterWindow:
     def free_memory(self) -> tuple[int, ...]:
         """The free memory by host."""
         return tuple(self._cluster.free_memory)
+
+    @property
+    def free_resources(self) -> tuple[tuple[int, ...], ...]:
+        """What is free of each of ``Machine.resources``, by host."""
+        return tuple(map(tuple, self._cluster.free_resources))
 
     @property
     def ends(self) -> Int64Array:

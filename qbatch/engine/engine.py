@@ -45,7 +45,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Phased, Policy, Remembering, name_of
+from qbatch.planning.policy import Phased, Policy, Remembering, check_resources, name_of
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
@@ -75,6 +75,7 @@ class Engine(AsksPolicy):
         self._cluster.is_malleable = getattr(policy, "is_malleable", False)
         self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._admission = self._open_hosts = Admission(machine)
+        check_resources(policy, machine)
         self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
         self._wake_at: list[int] = []  # ascending
         self._over: list[int] = []
@@ -172,8 +173,10 @@ class Engine(AsksPolicy):
         """See that a policy can take over who is suspended.
 
         Raises:
-            UsageError: it shares hosts among all jobs there, and the memory of those on disk may be more than the hosts have.
+            UsageError: it shares hosts among all jobs there, and the memory of those on disk may be more than the hosts have; or
+                it does not know the resources of the machine.
         """
+        check_resources(policy, self.machine)
         on_disk = sum(not run.holds_memory for run in self._cluster.suspended.values())
         if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
             raise UsageError(
@@ -246,7 +249,9 @@ class Engine(AsksPolicy):
                 free[host] -= width
         for row, run in [(row, cluster.suspended[row]) for row in sorted(left_behind)]:
             parts = list(parts_of(run.allocation))
-            has_memory = run.holds_memory or all(size <= free_memory[host] for host, _, size in parts)
+            has_memory = run.holds_memory or (
+                all(size <= free_memory[host] for host, _, size in parts) and cluster.lacks(run.allocation) is None
+            )
             if has_memory and all(width <= free[host] for host, width, _ in parts):
                 left_behind.remove(row)
                 for host, width, _ in parts:
@@ -363,7 +368,7 @@ class Engine(AsksPolicy):
         cluster = self._cluster
         if cluster.shapes is not None:
             return hosts.holds_chunks(cluster.shapes.arrays, rows)
-        return hosts.holds(cluster.columns.procs[rows], cluster.columns.memory[rows])
+        return hosts.holds(cluster.columns.asked[:, rows])
 
     def _arrive(self, jobs: Sequence[Job]) -> tuple[tuple[int, ...], tuple[tuple[int, Reason], ...], tuple[int, ...]]:
         """Give rows to arrivals; return those that joined the queue, that were refused, that were parked."""
@@ -375,7 +380,7 @@ class Engine(AsksPolicy):
         if len(jobs) > 1:  # most are known to fit by their columns alone
             columns, places = cluster.columns, np.arange(first, first + len(jobs))
             fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, places)
-            doubtful = [jobs[place] for place in np.flatnonzero(~fits).tolist()]
+            doubtful = [job for job, does_fit in zip(jobs, fits.tolist(), strict=True) if job.resources or not does_fit]
         refused = [(job.row, reason) for job in doubtful if (reason := self._admission.refusal(job)) is not None]
         for row, _ in refused:
             self._change(row, "reject")

@@ -19,14 +19,14 @@ from qbatch.engine.cluster import Cluster
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import STATES
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Chunk, ranges_of
+from qbatch.model.actions import Chunk
 from qbatch.model.errors import InputError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
-from qbatch.planning.view import Columns, Run
+from qbatch.planning.view import Run
 
-FORMAT = 5
+FORMAT = 6
 """The version of the body; another one is refused."""
 
 _EMPTY = np.empty(0, np.int64)
@@ -150,7 +150,7 @@ def _restore(engine: Engine, body: _Body) -> None:
         for job in body.jobs:
             cluster.jobs[job.row] = job
     cluster.codes[:] = body.states
-    columns = body.columns.table(len(Columns._fields), space=max(count, 64))
+    columns = body.columns.table(len(cluster.table), space=max(count, 64))
     if columns.shape[1] != count + max(count, 64):
         raise InputError("a snapshot holds tables of different lengths")
     cluster.hold_columns(columns)
@@ -169,7 +169,7 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.waiting = Waiting(body.queue.array())
     cluster.parked = Waiting(body.parked.array())
     cluster.closed = frozenset(body.closed)
-    cluster.hold_hosts(body.hosts.table(len(cluster.hosts)))
+    cluster.hold_hosts(body.hosts.array().reshape(cluster.hosts.shape))
     cluster.running.update({run[0]: _read(run) for run in body.running})
     cluster.suspended.update({run[0]: _read(run) for run in body.suspended})
     cluster.until.update(body.until)
@@ -215,5 +215,4 @@ def _written(run: Run) -> _Run:
 
 
 def _read(run: _Run) -> Run:
-    parts = ((chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in run[1])
-    return Run(run[0], ranges_of(parts), *run[2:])
+    return Run(run[0], tuple(run[1]), *run[2:])

@@ -11,12 +11,17 @@ from qbatch.model.reasons import Reason
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
     """A part of an allocation: processors and bytes of memory on each of ``count`` hosts in a row, from ``host`` on (its place
-    in ``Machine.hosts``)."""
+    in ``Machine.hosts``).
+
+    ``resources``: the amounts of ``Machine.resources`` that a job has there, which lives inside that one host.  A policy may
+    leave them out: the engine gives the job what it asks for.
+    """
 
     host: int
     procs: int
     memory: int = 0
     count: int = 1
+    resources: tuple[int, ...] = ()
 
     @property
     def hosts(self) -> range:
@@ -51,6 +56,13 @@ def parts_of(allocation: Allocation) -> Iterator[tuple[int, int, int]]:
             yield host, chunk.procs, chunk.memory
 
 
+def amounts_of(allocation: Allocation) -> Iterator[tuple[int, ...]]:
+    """Return each host of an allocation, one by one, with all that is given there: processors, memory, named resources."""
+    for chunk in allocation:
+        for host in chunk.hosts:
+            yield host, chunk.procs, chunk.memory, *chunk.resources
+
+
 def procs_of(allocation: Allocation) -> int:
     """Return the processors of a whole allocation."""
     if len(allocation) == 1:
@@ -62,6 +74,8 @@ def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
     """Return what of an allocation is on other hosts than these."""
     if not closed:
         return allocation
+    if is_on_one_host(allocation):
+        return () if allocation[0].host in closed else allocation
     return ranges_of((host, procs, memory, 1) for host, procs, memory in parts_of(allocation) if host not in closed)
 
 

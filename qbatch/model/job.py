@@ -39,6 +39,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     ``parent``: the number of the job of which this is a task, done when its last task is (an array of jobs); -1: it stands
     alone.  ``task``: which of its tasks.  ``route``: 53 random bits by which a policy that draws chooses; -1: it makes them
     itself, from number and task.
+
+    ``resources``: named amounts that the whole job asks for beside processors and memory, such as ``("gpu", 2)``.
     """
 
     row: int = -1
@@ -62,3 +64,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     parent: int = -1
     task: int = -1
     route: int = -1
+    resources: tuple[tuple[str, int], ...] = ()

@@ -25,6 +25,7 @@ class Host(msgspec.Struct, frozen=True):
 
     ``serves``: names of the classes whose jobs it runs, the most urgent first; empty: those of every class, alike.
     ``limits``: pairs of the name of a class and how many of its jobs may run here at once.
+    ``resources``: named amounts beside processors and memory, such as ``("gpu", 2)``; of what it does not name it has none.
     """
 
     name: str
@@ -33,6 +34,13 @@ class Host(msgspec.Struct, frozen=True):
     pool: str = "batch"
     serves: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
+    resources: tuple[tuple[str, int], ...] = ()
+
+    def could_hold(self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()) -> bool:
+        """Tell whether a job would fit, were the host empty."""
+        there = dict(self.resources)
+        has_memory = self.memory == 0 or self.memory >= memory
+        return self.cpus >= procs and has_memory and all(there.get(name, 0) >= amount for name, amount in resources)
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):
@@ -66,6 +74,24 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         return any(host.memory > 0 for host in self.hosts)
 
     @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """What is counted on hosts beside processors and memory: the names, in the order in which hosts first mention them."""
+        return tuple(dict.fromkeys(name for host in self.hosts for name, _ in host.resources))
+
+    @cached_property
+    def there(self) -> list[list[int]]:
+        """What there is, by resource (processors, memory, then ``resources``) and by host."""
+        named = zip(*(self.amounts(host.resources) for host in self.hosts), strict=True)
+        return [[host.cpus for host in self.hosts], [host.memory for host in self.hosts], *map(list, named)]
+
+    def amounts(self, named: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+        """Return named amounts, of a host or of a job, in the order of ``resources``; of what is not named there are none."""
+        if not self.resources:
+            return ()
+        there = dict(named)
+        return tuple(there.get(name, 0) for name in self.resources)
+
+    @cached_property
     def limits_users(self) -> bool:
         """Whether the number of jobs that one user may have running is limited, of all jobs or of a class."""
         return self.per_user is not None or any(each.per_user is not None for each in self.classes)
@@ -73,7 +99,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def is_one_pool(self) -> bool:
         """Whether the number of free processors alone decides what fits: one host, or jobs that span hosts."""
-        return not (self.chunked or self.counts_memory) and (len(self.hosts) == 1 or not self.single_host)
+        return not (self.chunked or self.counts_memory or self.resources) and (len(self.hosts) == 1 or not self.single_host)
 
     @cached_property
     def spans_hosts(self) -> bool:
@@ -86,7 +112,11 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         nameless = msgspec.structs.replace(
             self, name="", hosts=tuple(msgspec.structs.replace(host, name="") for host in self.hosts)
         )
-        return hashlib.sha256(msgspec.json.encode(nameless)).hexdigest()[:16]
+        facts = msgspec.to_builtins(nameless)
+        for host in facts["hosts"]:
+            if not host["resources"]:  # results that were stored before hosts had any are found still
+                del host["resources"]
+        return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 
     @cached_property
     def class_pairs(self) -> tuple[JobClassPair, ...]:

@@ -6,6 +6,7 @@ Format: ``schema = 1``, ``[[host]]`` tables (names expand: ``n[01-64]``), ``[[cl
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,9 @@ SCHEMA = 1
 
 _SECOND = 1_000_000
 
-_HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits")
+_HOST_KEYS = ("name", "cpus", "memory", "pool", "serves", "limits", "resources")
+_OWN_KEYS = {"cpus": "cpus", "procs": "cpus", "ncpus": "cpus", "processors": "cpus", "mem": "memory", "memory": "memory"}
+_MOST_OF_A_RESOURCE = 2**60
 _CLASS_KEYS = (
     "name", "kind", "procs", "memory", "time", "cpu_time", "per_host", "limit", "per_user", "reserve_wait", "hosts",
     "goes_first",
@@ -70,6 +73,10 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         entry = next(each for each in text.tables("host", document) if each.get("memory"))
         reason = "counts only where a job stays inside one host; write single_host = true or leave memory out"
         raise reader.error("memory", reason, None, entry)
+    if not single_host and len(hosts) > 1 and any(host.resources for host in hosts):
+        entry = next(each for each in text.tables("host", document) if each.get("resources"))
+        reason = "count only where a job stays inside one host; write single_host = true (others are not supported yet)"
+        raise reader.error("resources", reason, None, entry)
     places = seen | {host.pool for host in hosts}
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
     reader.check_names(classes, class_tables)
@@ -87,12 +94,11 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
         schema=SCHEMA, name=machine.name or None, single_host=machine.single_host, per_user=machine.per_user
     )
     for host in machine.hosts:
-        limits = (
-            "{ " + ", ".join(f"{_quoted(name)} = {most}" for name, most in host.limits) + " }" if host.limits else None
-        )
         lines += ["", f"[[{inside}host]]"]
         lines += _lines(name=host.name, cpus=host.cpus, memory=host.memory, pool=host.pool, serves=host.serves or None)
-        lines += [f"limits = {limits}"] if limits else []
+        for key, pairs in (("limits", host.limits), ("resources", host.resources)):
+            if pairs:
+                lines.append(f"{key} = {{ {', '.join(f'{_quoted(name)} = {many}' for name, many in pairs)} }}")
     for each in machine.classes:
         lines += ["", f"[[{inside}class]]"]
         times = {name: value // _SECOND for name in ("time", "cpu_time", "reserve_wait")
@@ -174,7 +180,7 @@ class _MachineReader:
                 there = f" (there are {', '.join(sizes)})" if sizes else ""
                 text = f"{each!r} is a time class; a host serves size classes{there}"
                 raise self.error("serves", text, each, table)
-        return [Host(each, cpus, memory, pool, serves, limits) for each in names]
+        return [Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names]
 
     def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
         """Return a list of names of which each is known."""
@@ -202,6 +208,23 @@ class _MachineReader:
                 text = f"{name} = {most!r} is not a whole number from 0 to {2**31 - 1}"
                 raise self.error("limits", text, name, table)
         return tuple(limits.items())
+
+    def resources(self, table: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+        """Return how much a host has of what is counted beside processors and memory."""
+        resources = table.get("resources", {})
+        if not isinstance(resources, dict):
+            raise self.error("resources", "must be a table of a number for each name, such as { gpu = 2 }", None, table)
+        for name, many in resources.items():
+            if name.lower() in _OWN_KEYS:
+                own = _OWN_KEYS[name.lower()]
+                raise self.error("resources", f"{name!r} has a key of its own; write {own} = ... in [[host]]", name, table)
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
+                text = f"{name!r} is no name; write letters, digits, - and _, such as gpu (types of it are not supported yet)"
+                raise self.error("resources", text, name, table)
+            if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= _MOST_OF_A_RESOURCE:
+                text = f"{name} = {many!r} is not a whole number from 0 to {_MOST_OF_A_RESOURCE}"
+                raise self.error("resources", text, name, table)
+        return tuple(resources.items())
 
     def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
         """Return the class of one [[class]] table."""

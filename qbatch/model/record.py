@@ -52,7 +52,8 @@ class Workload:
     ``counted``: whether metrics count the
     job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.  ``sequence``: what job rows that
     were read say of the sequence, -1 where they say nothing; None: each row's own number.  ``parent``: the number of the job of
-    which each is a task, -1 for none (everywhere, if it is not given).
+    which each is a task, -1 for none (everywhere, if it is not given).  ``resources``: what each asks for of named resources
+    (:class:`qbatch.model.machine.Host`), a column for each that any job asks for.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Workload:
     deadline: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     sequence: Int64Array | None = None
     parent: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    resources: dict[str, Int64Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("used_memory", "deadline", "parent"):
@@ -93,17 +95,23 @@ class Workload:
 
     def only(self, rows: Int64Array) -> Workload:
         """Return some of the jobs, by their rows in ascending order, as a workload of their own."""
-        return self.changed(
-            **{name: getattr(self, name)[rows] for name in WORKLOAD_COLUMNS},
-            sequence=None if self.sequence is None else self.sequence[rows],
-        )
+        return self.changed(**self.columns_at(rows), sequence=None if self.sequence is None else self.sequence[rows])
+
+    def columns_at(self, rows: Int64Array) -> dict[str, Any]:
+        """Return the columns of some of the jobs."""
+        resources = {name: column[rows] for name, column in self.resources.items()}
+        return {name: getattr(self, name)[rows] for name in WORKLOAD_COLUMNS} | {"resources": resources}
+
+    def resources_of(self, row: int) -> tuple[tuple[str, int], ...]:
+        """Return the named amounts that a job asks for."""
+        return tuple((name, int(column[row])) for name, column in self.resources.items() if column[row])
 
 
 WORKLOAD_COLUMNS = (
     "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
     "used_memory", "deadline", "parent",
 )  # fmt: skip
-"""The columns of a workload."""
+"""The columns of a workload, beside those of named resources."""
 
 
 class Rejection(NamedTuple):

@@ -136,7 +136,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
     """Return a view as a kernel gets it in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
     rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
-    parts = space.parts() if needs.reads == PARTS else np.empty((4, 0), np.int64)
+    parts = space.parts() if needs.reads == PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
     counts["timer"] = FOREVER
     if needs.reads_ended:
         host = np.full(rows, -1, np.int64)
@@ -163,7 +163,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         intervals=np.empty(0, INTERVAL),
         actions=np.empty(0, ACTION),
     )
-    jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
+    jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked)
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
 
 

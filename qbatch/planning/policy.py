@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from qbatch.model.actions import Action
+from qbatch.model.errors import UsageError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
@@ -33,7 +34,8 @@ class Policy(Protocol):
     in the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs
     that arrive together are judged one after another, in order of sequence.  One with ``takes_deadlines = True`` keeps the
     deadlines of the jobs that it takes in: what it promises is the latest start that keeps them.  One with
-    ``breaks_promises = True`` may put off what it promised; the engine records it.
+    ``breaks_promises = True`` may put off what it promised; the engine records it.  One with ``knows_resources = False`` counts
+    processors and memory itself: it is refused on a machine that counts other resources too.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -181,10 +183,30 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     if not (base is kind or kind.__module__.startswith("qbatch.policies.") or is_a_kernel):
         return None
 
+    if machine.resources and not knows_resources(policy):
+        return None  # the engine says why
     compiled = policy.compiled_on(machine)
     if compiled is None or space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
         return None
     return compiled
+
+
+def check_resources(policy: Policy, machine: Machine) -> None:
+    """Refuse a machine that counts named resources, for a policy that does not know them.
+
+    Raises:
+        UsageError: with the policy, the resources and the way out.
+    """
+    if machine.resources and not knows_resources(policy):
+        raise UsageError(
+            f"policy {name_of(policy)} counts only processors and memory, and the hosts of this machine also have "
+            f"{', '.join(machine.resources)}; choose another policy, or leave out their resources"
+        )
+
+
+def knows_resources(policy: Policy) -> bool:
+    """Tell whether a policy keeps to the named resources of hosts."""
+    return bool(getattr(policy, "knows_resources", True))
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:

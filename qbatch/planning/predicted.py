@@ -76,8 +76,7 @@ class PredictedWindow(SeenWindow):
     @property
     def columns(self) -> Columns:
         """What was asked for; as ``estimate`` what is predicted."""
-        submit, procs, _, memory, started = self._seen.columns
-        return Columns(submit, procs, self._predicted, memory, started)
+        return self._seen.columns._replace(estimate=self._predicted)
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -117,7 +116,7 @@ class PredictedWindow(SeenWindow):
     @property
     def pieces(self) -> Int64Array:
         """The parts of the running jobs."""
-        return parts_of_runs(self.running.values())
+        return parts_of_runs(self.running.values(), self._seen.machine)
 
 
 class _PredictedJobs(Sequence[Job]):

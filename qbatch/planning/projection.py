@@ -16,8 +16,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from qbatch.model.actions import Action, Allocation, Break, Promise, Reject, Start, WakeAt, outside, parts_of, procs_of
+from qbatch.model.actions import (
+    Action,
+    Allocation,
+    Break,
+    Promise,
+    Reject,
+    Start,
+    WakeAt,
+    amounts_of,
+    outside,
+    procs_of,
+)
 from qbatch.model.errors import DecisionError
+from qbatch.model.machine import Machine
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run, SeenWindow, View
 
@@ -130,7 +142,7 @@ class _ProjectedWindow(SeenWindow):
     @property
     def pieces(self) -> Int64Array:
         """The parts of running jobs: those that were seen, less the hidden ones, and the shown ones."""
-        found = np.concatenate([self._seen.pieces, parts_of_runs(self._shown.values())], axis=1)
+        found = np.concatenate([self._seen.pieces, parts_of_runs(self._shown.values(), self._seen.machine)], axis=1)
         for part in (part for run in self._hidden.values() for part in _parts_of(run)):
             found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
         return found
@@ -146,14 +158,15 @@ def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
     return read_only(np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T))
 
 
-def parts_of_runs(runs: Iterable[Run]) -> Int64Array:
+def parts_of_runs(runs: Iterable[Run], machine: Machine) -> Int64Array:
     """Return runs as ``View.pieces`` shows them."""
-    return np.ascontiguousarray(np.array([part for run in runs for part in _parts_of(run)], np.int64).reshape(-1, 5).T)
+    parts = np.array([part for run in runs for part in _parts_of(run)], np.int64)
+    return np.ascontiguousarray(parts.reshape(-1, 5 + len(machine.resources)).T)
 
 
-def _parts_of(run: Run) -> Iterator[tuple[int, int, int, int, int]]:
+def _parts_of(run: Run) -> Iterator[tuple[int, ...]]:
     """Return the columns of ``View.pieces`` for a run."""
-    for part in parts_of(run.allocation):
+    for part in amounts_of(run.allocation):
         yield run.expected_end, *part, run.since
 
 

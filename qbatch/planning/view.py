@@ -52,13 +52,15 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 class Columns(NamedTuple):
     """What was asked for, as arrays with one entry a row (read-only): ``submit``, ``procs``, ``estimate`` and
-    ``memory``; ``started`` is the first start, -1 before it."""
+    ``memory``; ``started`` is the first start, -1 before it.  ``asked[N, rows]``: all resources, first processors and memory,
+    then those of ``Machine.resources``."""
 
     submit: Int64Array
     procs: Int64Array
     estimate: Int64Array
     memory: Int64Array
     started: Int64Array
+    asked: Int64Array
 
 
 class Window(Protocol):
@@ -120,7 +122,8 @@ class SeenWindow:
     def long_columns(self) -> Columns:
         """What was asked for, by row, as this window shows it."""
         columns: Columns = self.columns
-        return columns
+        # What a kernel gets lies in one piece; of ``asked`` no wrapper shows another one.
+        return columns._replace(asked=self._seen.window.long_columns.asked)
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
         """Return ``ends`` and ``amounts``, and how many they are."""
@@ -135,7 +138,8 @@ class SeenWindow:
 class View(msgspec.Struct, frozen=True, dict=True):
     """The state at one instant, for one pass.
 
-    ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host.
+    ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host,
+    ``free_resources``: by resource of ``Machine.resources``, then by host.
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
     and the processors that are free again then (one entry an instant where jobs may span hosts, else one a job).
     ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
@@ -151,9 +155,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
 
-    ``pieces[5, n]``: the parts of running jobs, one for each job on each host: expected end, host, processors, memory, and when
-    the run began; inside a wrapper they may be in any order.  Only on a chunked machine: ``shapes`` are what the waiting jobs
-    ask for, as arrays.
+    ``pieces[3 + N, n]``: the parts of running jobs, one for each job on each host: expected end, host, processors, memory, the
+    resources of the machine, and when the run began; inside a wrapper they may be in any order.  Only on a chunked machine:
+    ``shapes`` are what the waiting jobs ask for, as arrays.
     """
 
     window: Window
@@ -183,6 +187,9 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
         @property
         def free_memory(self) -> tuple[int, ...]: ...
+
+        @property
+        def free_resources(self) -> tuple[tuple[int, ...], ...]: ...
 
         @property
         def running(self) -> Mapping[int, Run]: ...
@@ -215,6 +222,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()
         running, suspended, ends, amounts = _Shown(), _Shown(), _Shown(), _Shown()
         closed, parked, promises, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown(), _Shown()
+        free_resources = _Shown()
 
     def changed(self, **facts: Any) -> View:
         """Return a view that differs from this one in what is given, for a policy inside another one."""

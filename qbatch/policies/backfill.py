@@ -161,7 +161,7 @@ class Backfill:
         if whole is not None and self._order != SJF_BEHIND:
             columns, begun = view.window.long_columns, np.empty((2, len(view.queue)), np.int64)
             count = _list_pass(
-                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.memory, view.queue,
+                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.asked, view.queue,
                 whole.hosts(), whole.parts(), begun, *tables,
             )  # fmt: skip
             return space.starts(*begun[:, :count].tolist()) if count else []

@@ -159,6 +159,8 @@ class DeadlinePlan:
 class DeadlineScheduler:
     """QoPS, MSB, MRT or slack-based backfilling, by its rules."""
 
+    knows_resources = False
+
     def __init__(self, name: str, rules: Rules) -> None:
         self.name = name
         self.rules = rules

@@ -103,6 +103,7 @@ class EquiSpatial:
     """
 
     is_malleable = True
+    knows_resources = False
 
     def __init__(self, name: str, interval: int, is_long_first: bool, quantum: int, memory: int) -> None:
         self.name = name

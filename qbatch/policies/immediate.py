@@ -47,9 +47,10 @@ from qbatch.planning.kernels.quanta import QuantaTables
 from qbatch.planning.kernels.tables import (
     ACTION,
     COUNTS,
+    CPUS,
     FREE,
-    FREE_MEMORY,
     INTERRUPTIONS,
+    MEMORY,
     RUN,
     JobColumns,
     Needs,
@@ -59,6 +60,7 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, in_one_go
+from qbatch.planning.spaces.space import jobs_of
 from qbatch.planning.view import Run, View
 from qbatch.policies.entry import check_single_hosts
 
@@ -98,6 +100,8 @@ class QuantumService:
             a job that found no room tries again after every pass (``soon``).
     """
 
+    knows_resources = False
+
     def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None) -> None:
         self.name = name
         self.inner = inner
@@ -130,7 +134,7 @@ class QuantumService:
             quanta=np.empty(begun + guests, quanta.QUANTUM),
             suspended=np.empty(asleep + victims, quanta.SUSPENDED),
             counts=np.array([asleep, begun], np.int64),
-            hosts=np.empty((4, hosts), np.int64),
+            hosts=np.empty((2, 2, hosts), np.int64),
             shown=np.empty(begun + guests + asleep + victims, quanta.SHOWN),
             victims=np.empty((quanta.VICTIM_ROWS, victims), np.int64),
             chosen=np.empty(victims, np.int64),
@@ -204,13 +208,13 @@ class QuantumService:
         jobs, state, done = _tables_of(view, view.free, view.free_memory, there, len(there))
         state.runs["since"][[guest for guest in guests if guest not in view.running]] = -1
         for row in fresh:
-            state.hosts[FREE, done.host[row]] += state.runs[row].procs
-            state.hosts[FREE_MEMORY, done.host[row]] += state.runs[row].held
+            state.hosts[FREE, CPUS, done.host[row]] += state.runs[row].procs
+            state.hosts[FREE, MEMORY, done.host[row]] += state.runs[row].held
         tables = self._tables(memory, len(view.machine.hosts), 0, 0)
         count, shown = _begin_pass(view.now, jobs, state, done, tables)
         memory.keep(tables)
         seen = Projection(view, memory.touched)
-        seen.free, seen.free_memory = tables.hosts[FREE].tolist(), tables.hosts[FREE_MEMORY].tolist()
+        seen.free, seen.free_memory = tables.hosts[FREE].tolist()
         for row in fresh:
             seen.hide_running(row)
         for row, end, procs in tables.shown[:shown].tolist():
@@ -273,7 +277,7 @@ def _tables_of(
     counts = np.zeros(1, COUNTS)
     counts["running"] = len(runs)
     state = _NO_STATE._replace(
-        counts=counts, hosts=np.array([*free, *free_memory, *cpus, *memory], np.int64).reshape(4, -1), runs=table, running=rows,
+        counts=counts, hosts=np.array([[free, free_memory], [cpus, memory]], np.int64), runs=table, running=rows,
         actions=np.empty(actions, ACTION),
     )  # fmt: skip
-    return JobColumns(*view.window.long_columns[:4]), state, _NO_SCHEDULE._replace(host=host)
+    return jobs_of(view), state, _NO_SCHEDULE._replace(host=host)

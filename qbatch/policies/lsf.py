@@ -27,7 +27,8 @@ from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import CPUS, FREE, FREE_MEMORY, MEMORY, Needs
+from qbatch.planning.kernels.lsf import CPUS, FREE, FREE_MEMORY, MEMORY
+from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import PoolSpace, space_of
@@ -76,6 +77,7 @@ class Lsf:
     """The scheduler; it has no parameters of its own."""
 
     follows_classes = True
+    knows_resources = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -147,7 +149,7 @@ class Lsf:
     def _pass(self, view: View, memory: LsfMemory, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
         hosts = np.zeros((6, len(memory.specials)), np.int64)
-        hosts[:4] = view.space.hosts()
+        hosts[:4] = _hosts(view)
         hosts[4] = memory.specials
         hosts[5, list(ended)] = 1
         quota = _quota(tables, memory)
@@ -166,7 +168,7 @@ class Lsf:
         """Processors that stand idle on a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             passed = view.now - memory.counted
-            free = view.space.hosts()[FREE].tolist()
+            free = _hosts(view)[FREE].tolist()
             # What has just ended was busy until now.
             memory.idle += sum(float(passed) * procs for procs, row in zip(self._idle(view, free), memory.specials, strict=True)
                                if row >= 0)  # fmt: skip
@@ -244,7 +246,7 @@ class Lsf:
         """Say what stands in the way on the hosts: their limits, their room, or a larger class that waits there."""
         jobs, ranks, job = view.memory.jobs, self._tables_of(view.machine).ranks, view.jobs[row]
         time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
-        hosts = view.space.hosts()
+        hosts = _hosts(view)
         full = quota[kernels.RUNNING] >= quota[kernels.MOST]
         serving = np.flatnonzero((ranks[:, time, size] >= 0) & (hosts[CPUS] >= job.procs)).tolist()
         open_ones = [host for host in serving if not (full[host, time] or full[host, size])]
@@ -269,7 +271,7 @@ class Lsf:
         """Return the first job of a class that comes before a job's own on a host, and that waits for room there; else -1."""
         jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
         time, size, may, user = jobs[:, queue]
-        hosts, whole = view.space.hosts()[:, host], len(view.memory.specials)
+        hosts, whole = _hosts(view)[:, host], len(view.memory.specials)
         rank, own = ranks[time, size], ranks[jobs[kernels.TIME, row], jobs[kernels.SIZE, row]]
         waits = (may == 1) & (rank >= 0) & (rank < own)
         full = quota[kernels.RUNNING] >= quota[kernels.MOST]
@@ -321,6 +323,11 @@ def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: 
         said.append(f"{_places(machine)[host].name} ({running} of {_class_words(machine, each)}, {key} = {most})")
     more = f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else ""
     return f"every host of its class runs as many as may: {', '.join(said)}{more}"
+
+
+def _hosts(view: View) -> Int64Array:
+    """Return what the hosts have free, and what there is: processors and memory of each."""
+    return view.space.hosts().reshape(4, -1)
 
 
 def _has_room(hosts: Int64Array, host: int, job: Job) -> bool:

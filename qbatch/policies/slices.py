@@ -144,6 +144,8 @@ class SlicePass:
 class SliceScheduler:
     """Slices of three classes in turn, with EASY or conservative backfilling in them, and smart backfilling by other classes."""
 
+    knows_resources = False
+
     def __init__(self, name: str, rules: SliceRules) -> None:
         self.name = name
         self.rules = rules

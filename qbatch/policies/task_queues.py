@@ -150,6 +150,7 @@ class TaskQueues:
     """
 
     may_refuse = True
+    knows_resources = False
 
     def __init__(self, name: str, rules: QueueRules) -> None:
         self.name = name

@@ -23,9 +23,13 @@ from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
+    AMOUNTS,
     COUNTS,
+    CPUS,
     INTERRUPTIONS,
     INTERVAL,
+    MEMORY,
+    NAMED,
     NO_PARTS,
     REFUSED_START,
     RUN,
@@ -113,14 +117,19 @@ def is_warm(compiled: Compiled) -> bool:
 
 def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
     """Return what the jobs ask for, and what the log knows of them."""
-    if not compiled.needs.has_hosts and work.procs.max(initial=0) <= machine.procs:
-        return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS), LogTable(work.run, _INTEGERS, _BYTES)
-    may_run = Admission(machine).holds(work.procs, np.asarray(work.memory))
+    if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
+        return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
+    asked = np.empty((NAMED + len(machine.resources), len(work)), np.int64)
+    asked[CPUS], asked[MEMORY] = work.procs, work.memory
+    for place, name in enumerate(machine.resources, NAMED):
+        asked[place] = work.resources.get(name, 0)
+    may_run = Admission(machine).holds(asked)
+    for name in work.resources.keys() - set(machine.resources):
+        may_run &= work.resources[name] == 0
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
-    asked, used = (np.ascontiguousarray(column, np.int64) for column in (work.memory, work.used_memory))
-    jobs = JobColumns(work.submit, work.procs, work.estimate, asked)
-    return jobs, LogTable(work.run, used, may_run.view(np.int8))
+    jobs = JobColumns(work.submit, asked[CPUS], work.estimate, asked)
+    return jobs, LogTable(work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8))
 
 
 def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
@@ -131,16 +140,15 @@ def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
     ended = most if needs.reads_ended or is_interrupting else 0
     counts = np.zeros(1, COUNTS)
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
-    places = space_of(machine).places(machine)
-    cpus, sizes = [host.cpus for host in places], [host.memory for host in places]
+    there = Machine(space_of(machine).places(machine)).there
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
     runs["is_cut"] = 0
     return StateTables(
         counts=counts,
         endings=np.empty((4 * most + 64 if is_interrupting else most, 2), np.int64),
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
-        parts=np.empty((4, 0 if needs.reads == NO_PARTS else most), np.int64),
-        hosts=np.array([cpus, sizes, cpus, sizes], np.int64),
+        parts=np.empty((AMOUNTS + len(there), 0 if needs.reads == NO_PARTS else most), np.int64),
+        hosts=np.array([there, there], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
         ended=np.empty(ended, np.int64),
@@ -188,7 +196,7 @@ def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, mem
     """Return why a job was refused when it arrived, a code and a text: by admission, or else by the policy."""
     asked = Job(
         number=0, submit=int(work.submit[row]), procs=int(work.procs[row]), estimate=int(work.estimate[row]),
-        memory=int(work.memory[row]),
+        memory=int(work.memory[row]), resources=work.resources_of(row),
     )  # fmt: skip
     reason = Admission(machine).refusal(asked)
     if reason is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from qbatch.engine.round import Round
 from qbatch.model.actions import Reject
 from qbatch.model.machine import Machine
-from qbatch.model.record import WORKLOAD_COLUMNS, Int64Array, Workload
+from qbatch.model.record import Int64Array, Workload
 from qbatch.replay.prepare import reasons_to_skip
 from qbatch.replay.sources import Arrival, arrivals_of
 from qbatch.workloads import Log
@@ -76,7 +76,7 @@ class FeedbackSource:
     def workload(self) -> Workload:
         """Return the jobs in the order in which they came, with the instants at which they did."""
         places, work = np.array(self._taken, np.int64), self._workload
-        columns = {name: getattr(work, name)[places] for name in WORKLOAD_COLUMNS}
+        columns = work.columns_at(places)
         submit = np.array(self._submit, np.int64)
         deadline = np.where(columns["deadline"] >= 0, columns["deadline"] + submit - columns["submit"], -1)
         return work.changed(**columns | {"submit": submit, "deadline": deadline})

@@ -78,11 +78,11 @@ class NetworkRun:
         rows, none = jobs * processors, np.empty(0, np.int64)
         counts = np.zeros(1, COUNTS)
         counts["arrived"], counts["free"] = rows, processors  # the timer of 0 lets all jobs come
-        self._jobs = JobColumns(np.zeros(rows, np.int64), np.ones(rows, np.int64), none, none)
+        self._jobs = JobColumns(np.zeros(rows, np.int64), np.ones(rows, np.int64), none, np.empty((0, 0), np.int64))
         self._log = LogTable(tables.demand, none, np.empty(0, np.int8))
         self._state = StateTables(
             counts=counts, endings=np.empty((processors, 2), np.int64), waiting=none, parts=np.empty((4, 0), np.int64),
-            hosts=np.empty((4, 0), np.int64), started=np.empty(processors + 1, np.int64), places=none,
+            hosts=np.empty((2, 0, 0), np.int64), started=np.empty(processors + 1, np.int64), places=none,
             ended=np.empty(processors, np.int64), returned=none, runs=np.empty(0, RUN), running=none,
             intervals=np.empty(0, INTERVAL), actions=np.empty(0, ACTION),
         )  # fmt: skip

@@ -144,7 +144,8 @@ def arrivals_of(
         number, submit, procs, estimate, memory, user, group, queue, run, used, deadline, parent = each
         due = submit + offset if at is None else at
         job = Job(row=place, number=number, submit=due, procs=procs, estimate=estimate, memory=memory, user=user, group=group,
-                  queue=queue, deadline=deadline + due - submit if deadline >= 0 else None, parent=parent)  # fmt: skip
+                  queue=queue, deadline=deadline + due - submit if deadline >= 0 else None, parent=parent,
+                  resources=work.resources_of(int(places[place - row])) if work.resources else ())  # fmt: skip
         yield Arrival(job, run, used)
 
 
@@ -155,6 +156,7 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
         return np.array(values, np.int64)
 
     jobs = [arrival.job for arrival in arrivals]
+    names = dict.fromkeys(name for job in jobs for name, _ in job.resources)
     run = column(*(arrival.run for arrival in arrivals))
     return Workload(
         name=name,
@@ -174,4 +176,5 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
         used_memory=column(*(arrival.used_memory for arrival in arrivals)),
         deadline=column(*(-1 if job.deadline is None else job.deadline for job in jobs)),
         parent=column(*(job.parent for job in jobs)),
+        resources={name: column(*(dict(job.resources).get(name, 0) for job in jobs)) for name in names},
     )

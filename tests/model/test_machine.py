@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from qbatch.model.errors import InputError
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine, expand_names, memory_text, one_host, parse_memory
-from qbatch.model.machine_file import parse_machine
+from qbatch.model.machine_file import machine_as_toml, parse_machine
+from qbatch.workloads.machines import load_machine
 
 ORIGIN = """
 schema = 1
@@ -276,3 +277,57 @@ def test_the_example_of_the_manual_is_a_machine_file() -> None:
     found = machine.class_of(8, 2 * 2**30, 18_000_000_000)
     assert found is not None
     assert found.name == "short"
+
+
+GPUS = """schema = 1
+single_host = true
+
+[[host]]
+name = "n[1-2]"
+cpus = 8
+resources = { gpu = 2, nvme = 1 }
+
+[[host]]
+name = "big"
+cpus = 64
+resources = { fpga = 3 }
+"""
+
+
+def test_named_resources_are_read_and_written() -> None:
+    machine = parse_machine(GPUS, "m.toml")
+    assert machine.resources == ("gpu", "nvme", "fpga")
+    assert [machine.amounts(host.resources) for host in machine.hosts] == [(2, 1, 0), (2, 1, 0), (0, 0, 3)]
+    assert machine.there == [[8, 8, 64], [0, 0, 0], [2, 2, 0], [1, 1, 0], [0, 0, 3]]
+    assert not machine.is_one_pool
+    assert not machine.spans_hosts
+    assert parse_machine("\n".join(machine_as_toml(machine)), "again") == machine
+    alone = GPUS.replace("single_host = true", "").split("[[host]]")[0] + "[[host]]" + GPUS.split("[[host]]")[2]
+    assert parse_machine(alone, "m.toml").resources == ("fpga",)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("{ gpu = 2, nvme = 1 }", "2"), "line 7, key 'resources': must be a table of a number for each name"),
+        (("gpu = 2", "gpu = -2"), "line 7, key 'resources': gpu = -2 is not a whole number from 0"),
+        (("gpu = 2", "gpu = true"), "line 7, key 'resources': gpu = True is not a whole number"),
+        (("gpu = 2", "gpu = 2.5"), "line 7, key 'resources': gpu = 2.5 is not a whole number"),
+        (("gpu = 2", '"gpu:a100" = 2'), "line 7, key 'resources': 'gpu:a100' is no name; .*types of it are not supported yet"),
+        (("gpu = 2", "ncpus = 2"), r"line 7, key 'resources': 'ncpus' has a key of its own; write cpus = \.\.\."),
+        (("single_host = true", ""), "line 7, key 'resources': count only where .* write single_host = true"),
+        (("resources = { f", "resource = { f"), "line 12, key 'resource': is not known in .*; did you mean 'resources'"),
+    ],
+)
+def test_bad_resources_are_refused_with_key_line_and_reason(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_machine(GPUS.replace(*change), "m.toml")
+
+
+def test_the_digest_of_a_machine_without_resources_is_what_it_was_before_there_were_any() -> None:
+    assert load_machine("origin2000").digest == "752bcc32173ae90e"
+    assert one_host(128).digest == "dc0d3376c7a23500"
+    machine = Machine((Host("a", 4, memory=9, pool="x"), Host("b", 4)), single_host=True, per_user=3)
+    assert machine.digest == "008aca9fe240f7b4"
+    more = Machine((Host("a", 4, memory=9, pool="x", resources=(("gpu", 1),)), Host("b", 4)), single_host=True, per_user=3)
+    assert more.digest != machine.digest

@@ -124,7 +124,7 @@ def first_come(instant: Any, jobs: Any, state: Any, done: Any, memory: Any) -> i
     memory[0][0] += 1
     memory[1][0][instant.arrived - 1] = 1
     state.counts[0].timer = instant.now + 1_000_000
-    if instant.head == instant.tail or jobs.procs[state.waiting[instant.head]] > state.hosts[0, 0]:
+    if instant.head == instant.tail or jobs.procs[state.waiting[instant.head]] > state.hosts[0, 0, 0]:
         return 0
     state.started[0], state.places[0] = state.waiting[instant.head], 0
     return 1

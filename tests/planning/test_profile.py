@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels import profile as kernels
+from qbatch.planning.kernels.live import uncompiled
 
 HORIZON = 60
 CAPACITY = 9
@@ -86,18 +89,23 @@ def test_fits_looks_at_every_second_of_the_span(
 
 
 @given(
-    st.lists(spans, max_size=12), st.lists(spans, max_size=12), st.integers(1, 9), st.integers(1, 9), st.integers(1, 15)
+    st.lists(st.tuples(st.lists(spans, max_size=12), st.integers(1, 9)), min_size=2, max_size=5), st.integers(1, 15)
 )
-def test_processors_and_memory_together(
-    procs: list[tuple[int, int, int]], memory: list[tuple[int, int, int]], one: int, other: int, duration: int
-) -> None:
-    models = model_of(procs), model_of(memory)
+def test_all_resources_of_a_host_together(resources: list[tuple[list[tuple[int, int, int]], int]], duration: int) -> None:
+    models = [(model_of(changes), amount) for changes, amount in resources]
     expected = next(
         second
         for second in range(2 * HORIZON + 1)
-        if fitting(models[0], one, second, duration) and fitting(models[1], other, second, duration)
+        if all(fitting(model, amount, second, duration) for model, amount in models)
     )
-    assert kernels.earliest_pair(profile_of(procs), one, profile_of(memory), other, duration, 0) == expected
+    asked = np.array([[amount] for _, amount in resources], np.int64)
+    hosts = np.full((2, len(resources), 1), 1000, np.int64)
+    profiles = np.zeros((len(resources), 2, 64), np.int64)
+    for place, (changes, _) in enumerate(resources):
+        found = profile_of(changes)
+        profiles[place, :, : found.shape[1]] = found
+    assert host_pass.start_on(0, 0, 0, duration, asked, hosts, profiles) == expected
+    assert uncompiled(host_pass.start_on)(0, 0, 0, duration, asked, hosts, profiles) == expected
 
 
 @given(st.lists(spans, max_size=20), st.integers(0, HORIZON))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.machine import Machine
+from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
@@ -549,9 +550,9 @@ def decide_shares(
     for place in range(instant.returned):
         row = state.returned[place]
         depart(now, row, memory)
-        come(row, jobs.procs[row], jobs.memory[row], 0, memory)
+        come(row, jobs.procs[row], jobs.asked[tables.MEMORY, row], 0, memory)
     for row in range(instant.first_arrived, instant.arrived):
         if done.start[row] != REFUSED_START:
-            come(row, jobs.procs[row], jobs.memory[row], 1, memory)
+            come(row, jobs.procs[row], jobs.asked[tables.MEMORY, row], 1, memory)
     state.counts[0].timer = share_pass(now, memory)
     return int(write_changes(now, memory, state.actions))

@@ -1,4 +1,4 @@
-"""One pass over machines where a job lives inside one host: starts, and the first DEPTH reservations, on hosts with memory.
+"""One pass over machines where a job lives inside one host: starts, and the first DEPTH reservations, on hosts with resources.
 
 The queue comes in the order in which it is looked through.  A job that can start now is started, on the host with the
 fewest free processors, then in host order.  The first ``depth`` that cannot get a reservation each: the earliest start
@@ -12,8 +12,8 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FOREVER, add, earliest, earliest_pair, fits, reset
-from qbatch.planning.kernels.tables import CPUS, END, FREE, FREE_MEMORY, HELD, HOST, MEMORY, PROCS
+from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, has_room, reset
+from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, HOST, MEMORY, THERE
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 
 ROW, WHERE, AT = 0, 1, 2
@@ -21,28 +21,42 @@ ROW, WHERE, AT = 0, 1, 2
 
 
 @kernel
-def fill_profiles(
-    now: int, hosts: Int64Array, pieces: Int64Array, running: int, free_procs: Int64Array, free_memory: Int64Array
-) -> None:
-    """Make the profiles of every host anew: what is free now, and what each running job gives back at its end."""
-    for host in range(hosts.shape[1]):
-        reset(free_procs[host], hosts[FREE, host], now)
-        reset(free_memory[host], hosts[FREE_MEMORY, host], now)
-    for piece in range(running):
-        host = pieces[HOST, piece]
-        end = max(pieces[END, piece], now)
-        add(free_procs[host], end, FOREVER, pieces[PROCS, piece])
-        add(free_memory[host], end, FOREVER, pieces[HELD, piece])
+def taken(resource: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> int:
+    """Return how much of a resource a job takes on a host: what it asks for, and no memory where that is not counted."""
+    if resource == MEMORY and hosts[THERE, MEMORY, host] == 0:
+        return 0
+    return int(asked[resource, row])
 
 
 @kernel
-def fits_any(rows: Int64Array, procs: Int64Array, memory: Int64Array, hosts: Int64Array) -> bool:
-    """Tell whether a host has processors and memory for one of the rows now."""
+def is_within(what: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> bool:
+    """Tell whether a job asks for no more than a host has free (``FREE``), or has at all (``THERE``)."""
+    is_lacking = False
+    for resource in range(hosts.shape[1]):
+        is_lacking = is_lacking or hosts[what, resource, host] < taken(resource, row, host, asked, hosts)
+    return not is_lacking
+
+
+@kernel
+def fill_profiles(now: int, hosts: Int64Array, pieces: Int64Array, running: int, free: Int64Array) -> None:
+    """Make the profiles ``free[H, N, 2, space]`` of every host anew: what is free now, and what each running job gives back at
+    its end."""
+    for host in range(hosts.shape[2]):
+        for resource in range(hosts.shape[1]):
+            reset(free[host, resource], hosts[FREE, resource, host], now)
+    for piece in range(running):
+        host = pieces[HOST, piece]
+        end = max(pieces[END, piece], now)
+        for resource in range(hosts.shape[1]):
+            add(free[host, resource], end, FOREVER, pieces[AMOUNTS + resource, piece])
+
+
+@kernel
+def fits_any(rows: Int64Array, asked: Int64Array, hosts: Int64Array) -> bool:
+    """Tell whether a host has what one of the rows asks for now."""
     for row in rows:
-        for host in range(hosts.shape[1]):
-            if hosts[FREE, host] >= procs[row] and (
-                hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= memory[row]
-            ):
+        for host in range(hosts.shape[2]):
+            if is_within(FREE, row, host, asked, hosts):
                 return True
     return False
 
@@ -51,8 +65,8 @@ def fits_any(rows: Int64Array, procs: Int64Array, memory: Int64Array, hosts: Int
 def most_free(hosts: Int64Array) -> int:
     """Return the most processors that are free on a host."""
     most = 0
-    for host in range(hosts.shape[1]):
-        most = max(most, hosts[FREE, host])
+    for host in range(hosts.shape[2]):
+        most = max(most, hosts[FREE, CPUS, host])
     return most
 
 
@@ -60,27 +74,34 @@ def most_free(hosts: Int64Array) -> int:
 def all_free(hosts: Int64Array) -> int:
     """Return how many processors are free on all hosts."""
     free = 0
-    for host in range(hosts.shape[1]):
-        free += hosts[FREE, host]
+    for host in range(hosts.shape[2]):
+        free += hosts[FREE, CPUS, host]
     return free
 
 
 @kernel
+def stays_free(
+    row: int, host: int, start: int, end: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
+) -> bool:
+    """Tell whether what a job asks for is free on a host over the whole of ``[start, end)``."""
+    for resource in range(hosts.shape[1]):
+        if not fits(free[host, resource], taken(resource, row, host, asked, hosts), start, end):
+            return False
+    return True
+
+
+@kernel
 def start_host(
-    now: int, end: int, procs: int, memory: int, hosts: Int64Array, is_reserved: BoolArray, free_procs: Int64Array,
-    free_memory: Int64Array,
-) -> int:  # fmt: skip
+    row: int, now: int, end: int, asked: Int64Array, hosts: Int64Array, is_reserved: BoolArray, free: Int64Array
+) -> int:
     """Return the host on which a job may start now, -1 for none."""
-    best = -1
-    for host in range(hosts.shape[1]):
-        counts = hosts[MEMORY, host] > 0
-        if hosts[FREE, host] < procs or (counts and hosts[FREE_MEMORY, host] < memory):
+    best, procs = -1, asked[CPUS, row]
+    for host in range(hosts.shape[2]):
+        room = hosts[FREE, CPUS, host]
+        if room < procs or (best >= 0 and room >= hosts[FREE, CPUS, best]):
             continue
-        if best >= 0 and hosts[FREE, host] >= hosts[FREE, best]:
-            continue
-        is_free = not is_reserved[host] or end <= now
-        if is_free or (
-            fits(free_procs[host], procs, now, end) and (not counts or fits(free_memory[host], memory, now, end))
+        if is_within(FREE, row, host, asked, hosts) and (
+            end <= now or not is_reserved[host] or stays_free(row, host, now, end, asked, hosts, free)
         ):
             best = host
     return best
@@ -88,89 +109,87 @@ def start_host(
 
 @kernel
 def start_on(
-    host: int, now: int, procs: int, memory: int, duration: int, hosts: Int64Array, free_procs: Int64Array,
-    free_memory: Int64Array,
-) -> int:  # fmt: skip
-    """Return the earliest start on a host, ``FOREVER`` if it could never hold the job."""
-    if hosts[CPUS, host] < procs:
+    row: int, host: int, not_before: int, duration: int, asked: Int64Array, hosts: Int64Array, profiles: Int64Array
+) -> int:
+    """Return the earliest start of a job on a host with these profiles, one a resource; ``FOREVER`` if it could never hold the
+    job.
+
+    Each resource alone gives a lower bound for the common answer; asked in turn from the bound that the others gave, they rise
+    to the least instant on which all agree.
+    """
+    if not is_within(THERE, row, host, asked, hosts):
         return FOREVER
-    if hosts[MEMORY, host] == 0:
-        return int(earliest(free_procs[host], procs, duration, now))
-    if hosts[MEMORY, host] < memory:
-        return FOREVER
-    return int(earliest_pair(free_procs[host], procs, free_memory[host], memory, duration, now))
+    resources = hosts.shape[1]
+    instant, resource, agreeing = not_before, 0, 0
+    while agreeing < resources and instant < FOREVER:
+        found = earliest(profiles[resource], taken(resource, row, host, asked, hosts), duration, instant)
+        agreeing = agreeing + 1 if found == instant else 1
+        instant = found
+        resource = resource + 1 if resource + 1 < resources else 0
+    return int(instant)
 
 
 @kernel
 def earliest_start(
-    now: int, procs: int, memory: int, duration: int, hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array
+    row: int, not_before: int, duration: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> tuple[int, int]:
     """Return the earliest start over the hosts and its host; ties: fewest processors free now, then host order."""
     best, place = FOREVER, -1
-    for host in range(hosts.shape[1]):
-        at = start_on(host, now, procs, memory, duration, hosts, free_procs, free_memory)
-        if at < best or (at == best and at < FOREVER and hosts[FREE, host] < hosts[FREE, place]):
+    for host in range(hosts.shape[2]):
+        at = start_on(row, host, not_before, duration, asked, hosts, free[host])
+        if at < best or (at == best and at < FOREVER and hosts[FREE, CPUS, host] < hosts[FREE, CPUS, place]):
             best, place = at, host
     return best, place
 
 
 @kernel
 def stands(
-    at: int, host: int, now: int, procs: int, memory: int, duration: int, hosts: Int64Array, free_procs: Int64Array,
-    free_memory: Int64Array,
-) -> bool:  # fmt: skip
+    row: int, host: int, at: int, now: int, duration: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
+) -> bool:
     """Tell whether a reservation that was made before can stay where it is."""
-    if at < now or hosts[CPUS, host] < procs:
+    if at < now or hosts[THERE, CPUS, host] < asked[CPUS, row]:
         return False
-    counts = hosts[MEMORY, host] > 0
-    end = at + duration
-    return fits(free_procs[host], procs, at, end) and (not counts or fits(free_memory[host], memory, at, end))
+    return stays_free(row, host, at, at + duration, asked, hosts, free)
+
+
+@kernel
+def change(
+    row: int, host: int, start: int, end: int, sign: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
+) -> None:
+    """Take what a job has on a host out of its profiles over ``[start, end)`` (``sign`` -1), or put it back (1)."""
+    for resource in range(hosts.shape[1]):
+        add(free[host, resource], start, end, sign * taken(resource, row, host, asked, hosts))
+
+
+@kernel
+def add_part(
+    host: int, start: int, end: int, sign: int, amounts: Int64Array, hosts: Int64Array, free: Int64Array
+) -> bool:
+    """Add amounts by resource to what is free on a host over ``[start, end)``, or take them out (``sign`` -1); tell whether there
+    was space for it (else nothing is changed)."""
+    for resource in range(hosts.shape[1]):
+        if not has_room(free[host, resource], 1):
+            return False
+    for resource in range(hosts.shape[1]):
+        if resource != MEMORY or hosts[THERE, MEMORY, host] > 0:
+            add(free[host, resource], start, end, sign * amounts[resource])
+    return True
 
 
 @kernel
 def reserve(
-    host: int, at: int, now: int, sign: int, row: int, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
-    hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
+    row: int, host: int, at: int, now: int, sign: int, asked: Int64Array, estimate: Int64Array, hosts: Int64Array,
+    free: Int64Array,
 ) -> None:  # fmt: skip
     """Book a reservation (``sign`` -1) or lift it out (1); one whose time is over books nothing."""
-    if at < now:
-        return
-    end = at + booked(estimate[row])
-    add(free_procs[host], at, end, sign * procs[row])
-    if hosts[MEMORY, host] > 0:
-        add(free_memory[host], at, end, sign * memory[row])
-
-
-@kernel
-def book_held(
-    now: int, order: Int64Array, held: Int64Array, is_reserved: BoolArray, procs: Int64Array, memory: Int64Array,
-    estimate: Int64Array, hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
-) -> None:  # fmt: skip
-    """Book every reservation that is held: each binds all the others until it is lifted out at its turn."""
-    for place in range(held.shape[1]):
-        host = held[WHERE, place]
-        is_reserved[host] = True
-        reserve(host, held[AT, place], now, -1, order[place], procs, memory, estimate, hosts, free_procs, free_memory)
-
-
-@kernel
-def give_back(
-    now: int, started: Int64Array, count: int, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
-    hosts: Int64Array, free_procs: Int64Array, free_memory: Int64Array,
-) -> None:  # fmt: skip
-    """What has started in this pass is gone from what is free; note in the profiles when it comes back."""
-    for place in range(count):
-        row, host = started[ROW, place], started[WHERE, place]
-        until = now + estimate[row]
-        add(free_procs[host], until, FOREVER, procs[row])
-        if hosts[MEMORY, host] > 0:
-            add(free_memory[host], until, FOREVER, memory[row])
+    if at >= now:
+        change(row, host, at, at + booked(estimate[row]), sign, asked, hosts, free)
 
 
 @allocating_kernel
 def host_pass(
-    now: int, order: Int64Array, depth: int, is_stopping: bool, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
-    hosts: Int64Array, pieces: Int64Array, running: int, held: Int64Array, started: Int64Array, reserved: Int64Array,
+    now: int, order: Int64Array, depth: int, is_stopping: bool, asked: Int64Array, estimate: Int64Array, hosts: Int64Array,
+    pieces: Int64Array, running: int, held: Int64Array, started: Int64Array, reserved: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Make one pass; return how many jobs started and how many reservations there are.
 
@@ -184,50 +203,47 @@ def host_pass(
     count, kept = 0, 0
     holders = held.shape[1]
     most = min(order.shape[0], all_free(hosts)) + min(depth, order.shape[0]) + 2 * holders
-    space = 2 * (running + most) + 20
-    free_procs = np.zeros((hosts.shape[1], 2, space), np.int64)
-    free_memory = np.zeros((hosts.shape[1], 2, space), np.int64)
-    is_reserved = np.zeros(hosts.shape[1], np.bool_)
+    free = np.zeros((hosts.shape[2], hosts.shape[1], 2, 2 * (running + most) + 20), np.int64)
+    is_reserved = np.zeros(hosts.shape[2], np.bool_)
     is_filled = holders > 0
     if is_filled:
-        fill_profiles(now, hosts, pieces, running, free_procs, free_memory)
-        book_held(now, order, held, is_reserved, procs, memory, estimate, hosts, free_procs, free_memory)
+        fill_profiles(now, hosts, pieces, running, free)
+        for place in range(holders):  # each binds all the others until it is lifted out at its turn
+            is_reserved[held[WHERE, place]] = True
+            reserve(order[place], held[WHERE, place], held[AT, place], now, -1, asked, estimate, hosts, free)
     for place in range(order.shape[0]):
         row = order[place]
-        width, need, end = procs[row], memory[row], now + estimate[row]
+        end = now + estimate[row]
         if place < holders:
-            reserve(held[WHERE, place], held[AT, place], now, 1, row, procs, memory, estimate, hosts, free_procs,
-                    free_memory)  # fmt: skip
-        host = start_host(now, end, width, need, hosts, is_reserved, free_procs, free_memory)
+            reserve(row, held[WHERE, place], held[AT, place], now, 1, asked, estimate, hosts, free)
+        host = start_host(row, now, end, asked, hosts, is_reserved, free)
         if host >= 0:
-            need = need if hosts[MEMORY, host] > 0 else 0
             started[ROW, count], started[WHERE, count] = row, host
             count += 1
             if is_filled:
-                add(free_procs[host], now, end, -width)
-                add(free_memory[host], now, end, -need)
-            hosts[FREE, host] -= width
-            hosts[FREE_MEMORY, host] -= need
+                change(row, host, now, end, -1, asked, hosts, free)
+            for resource in range(hosts.shape[1]):
+                hosts[FREE, resource, host] -= taken(resource, row, host, asked, hosts)
         elif is_stopping:
             break
         elif place < holders or kept < depth:
             if not is_filled:
                 is_filled = True
-                fill_profiles(now, hosts, pieces, running, free_procs, free_memory)
-                give_back(now, started, count, procs, memory, estimate, hosts, free_procs, free_memory)
+                fill_profiles(now, hosts, pieces, running, free)
+                for other in range(count):  # what has started in this pass is gone from what is free, and comes back
+                    begun = started[ROW, other]
+                    change(begun, started[WHERE, other], now + estimate[begun], FOREVER, 1, asked, hosts, free)
             duration = booked(estimate[row])
-            at, host = earliest_start(now, width, need, duration, hosts, free_procs, free_memory)
+            at, host = earliest_start(row, now, duration, asked, hosts, free)
             if (
                 place < holders
                 and held[AT, place] <= at
-                and stands(
-                    held[AT, place], held[WHERE, place], now, width, need, duration, hosts, free_procs, free_memory
-                )
+                and stands(row, held[WHERE, place], held[AT, place], now, duration, asked, hosts, free)
             ):
                 at, host = held[AT, place], held[WHERE, place]
             if at < FOREVER:
                 is_reserved[host] = True
-                reserve(host, at, now, -1, row, procs, memory, estimate, hosts, free_procs, free_memory)
+                reserve(row, host, at, now, -1, asked, estimate, hosts, free)
                 reserved[ROW, kept], reserved[WHERE, kept], reserved[AT, kept] = row, host, at
                 kept += 1
             else:

@@ -13,7 +13,7 @@ from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kerne
 from qbatch.planning.kernels.order import BYPASS, ordered, priorities, shortest_behind, stable_order
 from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
-from qbatch.planning.kernels.tables import END, PROCS, Instant, JobColumns, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import END, MEMORY, PROCS, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 
@@ -85,7 +85,7 @@ def pool_pass_beside(a_pass: Callable[..., int]) -> Callable[..., int]:
         for place in range(running):
             parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
         instant = Instant(now, free, 0, waiting.shape[0], scan_from, running, 0, 0, 0, 0)
-        jobs = JobColumns(submit, procs, estimate, submit)
+        jobs = JobColumns(submit, procs, estimate, np.empty((0, 0), np.int64))
         return a_pass(PoolList(order, depth, np.empty((2, space), np.int64)), instant, jobs, waiting, parts, started)
 
     return cast(Callable[..., int], beside)
@@ -157,7 +157,7 @@ def list_pass(
 
 @allocating_kernel
 def list_pass_beside(
-    now: int, free: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, memory: Int64Array, waiting: Int64Array,
+    now: int, free: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, asked: Int64Array, waiting: Int64Array,
     hosts: Int64Array, parts: Int64Array, begun: Int64Array, order: int, depth: int, weights: Float64Array, is_stopping: bool,
     is_sticky: bool, bypasses: Float64Array, held: Int64Array, holders: Int64Array,
 ) -> int:  # fmt: skip
@@ -167,7 +167,7 @@ def list_pass_beside(
     """
     instant = Instant(now, free, 0, waiting.shape[0], 0, parts.shape[1], 0, 0, 0, 0)
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
-    jobs = JobColumns(submit, procs, estimate, memory)
+    jobs = JobColumns(submit, procs, estimate, asked)
     return list_pass(instant, jobs, waiting, hosts, parts, begun[ROW], begun[WHERE], rules)
 
 
@@ -182,7 +182,7 @@ def pass_over(
     """
     begun = np.empty((2, min(rows.shape[0], instant.free)), np.int64)
     count, kept = host_pass(
-        instant.now, rows, depth, is_stopping, jobs.procs, jobs.memory, jobs.estimate, hosts.copy(), parts, instant.parts,
+        instant.now, rows, depth, is_stopping, jobs.asked, jobs.estimate, hosts.copy(), parts, instant.parts,
         reserved[:, :holders].copy(), begun, reserved,
     )  # fmt: skip
     for place in range(count):
@@ -236,7 +236,7 @@ def row_priorities(now: int, jobs: JobColumns, rows: Int64Array, memory: HostLis
     if memory.weights[BYPASS] != 0.0:
         for place in range(rows.shape[0]):
             passed_by[place] = memory.bypasses[rows[place]]
-    return priorities(now, rows, jobs.submit, jobs.procs, jobs.memory, jobs.estimate, passed_by, memory.weights)
+    return priorities(now, rows, jobs.submit, jobs.procs, jobs.asked[MEMORY], jobs.estimate, passed_by, memory.weights)
 
 
 @allocating_kernel

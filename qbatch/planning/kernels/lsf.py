@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.jit import kernel
-from qbatch.planning.kernels.tables import (
-    CPUS,
-    FREE,
-    FREE_MEMORY,
-    MEMORY,
-    Instant,
-    JobColumns,
-    ScheduleTable,
-    StateTables,
-)
+from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array
 
 TIME, SIZE, MAY, USER = 0, 1, 2, 3
@@ -28,8 +20,9 @@ the user, from 0, where the machine limits users (else 0)."""
 MAY_START, HAS_BEGUN = 1, 2
 """Values of ``MAY`` beside 0 (no class takes the job): it waits; it does not wait any more."""
 
-SPECIAL, HAS_ENDED = 4, 5
-"""Rows of ``hosts[6, host]`` after those of :mod:`tables`: the row that the host is kept for (-1), whether a job ended there."""
+FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
+"""Rows of ``hosts[6, host]``: processors and memory that are free, and that there are, as the tables of the core have them one
+after another; the row that the host is kept for (-1), whether a job ended there."""
 
 GOES_FIRST, RESERVE_WAIT = 0, 1
 """Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks for a special)."""
@@ -260,7 +253,8 @@ def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: Sch
     """Make one pass of LSF*; a special may be asked for on a host where a job ended in this round."""
     hosts = memory.hosts
     for host in range(hosts.shape[1]):
-        hosts[FREE, host], hosts[FREE_MEMORY, host] = state.hosts[FREE, host], state.hosts[FREE_MEMORY, host]
+        hosts[FREE, host] = state.hosts[tables.FREE, tables.CPUS, host]
+        hosts[FREE_MEMORY, host] = state.hosts[tables.FREE, tables.MEMORY, host]
         hosts[HAS_ENDED, host] = 0
     for place in range(instant.ended):
         row = state.ended[place]
@@ -269,8 +263,8 @@ def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: Sch
     if instant.head == instant.tail or (instant.free == 0 and instant.ended == 0):
         return 0
     count = lsf_pass(
-        instant.now, state.waiting[instant.head : instant.tail], jobs.submit, jobs.procs, jobs.memory, memory.jobs, hosts,
-        memory.sweep, memory.order, memory.ranks, memory.rules, memory.quota, memory.begun,
+        instant.now, state.waiting[instant.head : instant.tail], jobs.submit, jobs.procs, jobs.asked[tables.MEMORY], memory.jobs,
+        hosts, memory.sweep, memory.order, memory.ranks, memory.rules, memory.quota, memory.begun,
     )  # fmt: skip
     for place in range(count):
         state.started[place], state.places[place] = memory.begun[0, place], memory.begun[1, place]

@@ -2,7 +2,6 @@
 
 A profile is a step function of time, constant on half-open segments ``[time, next time)``; its last
 segment reaches to infinity.  One profile counts one resource: the processors of a host, or its memory.
-Two resources are asked together with :func:`earliest_pair`.
 
 The segments stand in one flat array in time order: ``profile[2, space]``, whose first column holds the number
 of segments and whose columns 1, 2, ... are the segments.  One plain array, because Numba counts references to
@@ -171,24 +170,6 @@ def earliest(profile: Int64Array, amount: int, duration: int, not_before: int) -
     ``FOREVER`` if there is none.
     """
     return int(window_between(profile, amount, duration, not_before, FOREVER, FOREVER))
-
-
-@kernel
-def earliest_pair(
-    one: Int64Array, one_amount: int, other: Int64Array, other_amount: int, duration: int, not_before: int
-) -> int:
-    """Return the first instant at which both amounts stay free for ``duration``, each on its own profile.
-
-    Each search alone gives a lower bound for the common answer; asked in turn from the bound that the
-    other gave, they rise to the least instant on which both agree.
-    """
-    instant = not_before
-    while True:
-        first = earliest(one, one_amount, duration, instant)
-        second = earliest(other, other_amount, duration, first)
-        if second == first or second >= FOREVER:
-            return int(second)
-        instant = second
 
 
 @kernel

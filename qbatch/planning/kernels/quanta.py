@@ -14,18 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.planning.kernels import tables
-from qbatch.planning.kernels.host_pass import all_free, most_free
+from qbatch.planning.kernels.host_pass import all_free, most_free, taken
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.lists import HostList, forget_holders, list_pass
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.tables import (
     CPUS,
     FREE,
-    FREE_MEMORY,
     MEMORY,
     RESUME,
     START,
     SUSPEND,
+    THERE,
     TRY,
     Instant,
     JobColumns,
@@ -74,7 +74,7 @@ class QuantaTables(NamedTuple):
     ``had[R]``: how long a job ran as a guest (-1: it was none).  ``quanta[.]`` of ``QUANTUM``, the oldest first, and
     ``suspended[.]`` of ``SUSPENDED``; of each, ``counts[2]`` are in use.
 
-    To work with: ``hosts[4, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
+    To work with: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
     ``victims[5, P]`` and ``chosen[P]``.
     """
 
@@ -161,19 +161,19 @@ def guest_host(
 
     Args:
         memory: that the guest gets where memory counts, bytes.
-        hosts: ``[4, H]``, what is free and what there is (:mod:`host_pass`).
+        hosts: ``[2, 2, H]``, what is free and what there is (:mod:`tables`).
         order: places of ``victims`` in the order in which they are taken.
         chosen: the places of the victims are written here.
     """
     best, least, fewest = -1, 0, 0
-    for host in range(hosts.shape[1]):
-        if hosts[CPUS, host] < procs or (hosts[MEMORY, host] > 0 and hosts[FREE_MEMORY, host] < memory):
+    for host in range(hosts.shape[2]):
+        if hosts[THERE, CPUS, host] < procs or (hosts[THERE, MEMORY, host] > 0 and hosts[FREE, MEMORY, host] < memory):
             continue
-        room, count = make_room(host, procs, hosts[FREE, host], victims, order, chosen)
+        room, count = make_room(host, procs, hosts[FREE, CPUS, host], victims, order, chosen)
         if room >= procs and (best < 0 or room < least or (room == least and count < fewest)):
             best, least, fewest = host, room, count
     if best >= 0:
-        make_room(best, procs, hosts[FREE, best], victims, order, chosen)
+        make_room(best, procs, hosts[FREE, CPUS, best], victims, order, chosen)
     return best, fewest
 
 
@@ -197,7 +197,7 @@ def decide_quanta(
         started = list_pass(seen, jobs, state.waiting, hosts, memory.parts, state.started, state.places, inner)
         for place in range(started):
             row, host = state.started[place], state.places[place]
-            held = jobs.memory[row] if hosts[MEMORY, host] > 0 else 0
+            held = taken(MEMORY, row, host, jobs.asked, hosts)
             book(hosts, host, -jobs.procs[row], -held)
             write(START, row, host, jobs.procs[row], held, -1, count, state)
             quanta.had[row] = max(quanta.had[row], 0)  # no guest any more
@@ -234,9 +234,10 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
     A guest is seen on the idle processors that it took, its victims as running on their own, later by the time that it can take.
     """
     hosts, shown = memory.hosts, 0
-    for field in range(4):
-        for host in range(hosts.shape[1]):
-            hosts[field, host] = state.hosts[field, host]
+    for what in (FREE, THERE):
+        for resource in (CPUS, MEMORY):
+            for host in range(hosts.shape[2]):
+                hosts[what, resource, host] = state.hosts[what, resource, host]
     for place in range(memory.counts[QUANTA]):
         quantum = memory.quanta[place]
         guest, kept = quantum.guest, 0
@@ -246,23 +247,23 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
                 procs = state.runs[row].procs
                 resumes = now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
                 shown = show(row, resumes + time_left(row, jobs, state), procs, shown, memory)
-                hosts[FREE, done.host[row]] -= procs
+                hosts[FREE, CPUS, done.host[row]] -= procs
                 kept += procs
         if not quantum.is_over:
             # A victim that was taken back leaves the guest the processors that it uses of it.
             quantum.idle = max(quantum.idle, jobs.procs[guest] - kept)
             shown = show(guest, quantum.end, quantum.idle, shown, memory)
-            hosts[FREE, done.host[guest]] += jobs.procs[guest] - quantum.idle
-    for host in range(hosts.shape[1]):
+            hosts[FREE, CPUS, done.host[guest]] += jobs.procs[guest] - quantum.idle
+    for host in range(hosts.shape[2]):
         # None are shown as free where a job waits that an earlier policy has suspended.
-        hosts[FREE, host] = max(hosts[FREE, host], 0)
+        hosts[FREE, CPUS, host] = max(hosts[FREE, CPUS, host], 0)
     return shown
 
 
 @kernel
 def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) -> bool:
     """Tell whether a victim resumes now: its guest has gone, and its host is open."""
-    return is_over != 0 and state.hosts[CPUS, done.host[victim]] > 0
+    return is_over != 0 and state.hosts[THERE, CPUS, done.host[victim]] > 0
 
 
 @kernel
@@ -380,7 +381,7 @@ def serve(
         order: places of ``victims``, as they are taken.
     """
     hosts, counts = memory.hosts, memory.counts
-    need = min(jobs.memory[row], memory.memory)
+    need = min(jobs.asked[MEMORY, row], memory.memory)
     host, taken = guest_host(jobs.procs[row], need, hosts, memory.victims, order, memory.chosen)
     if host < 0:
         return count
@@ -392,8 +393,8 @@ def serve(
         counts[ASLEEP] += 1
         write(SUSPEND, victim, host, 0, state.runs[victim].held, -1, count, state)
         count += 1
-    quantum, held = memory.quanta[counts[QUANTA]], need if hosts[MEMORY, host] > 0 else 0
-    quantum.guest, quantum.idle = row, min(hosts[FREE, host], jobs.procs[row])
+    quantum, held = memory.quanta[counts[QUANTA]], need if hosts[THERE, MEMORY, host] > 0 else 0
+    quantum.guest, quantum.idle = row, min(hosts[FREE, CPUS, host], jobs.procs[row])
     quantum.begin, quantum.end, quantum.is_over = now, now + min(memory.quantum, jobs.estimate[row]), 0
     counts[QUANTA] += 1
     memory.had[row] = 0

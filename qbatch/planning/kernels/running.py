@@ -6,7 +6,7 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.tables import CPUS, END, HOST, PROCS
+from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, HOST, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
 
 
@@ -49,7 +49,7 @@ def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Arra
     are."""
     ends, amounts, found = np.empty(count, np.int64), np.empty(count, np.int64), 0
     for place in range(count):
-        if hosts[CPUS, parts[HOST, place]] > 0:
+        if hosts[THERE, CPUS, parts[HOST, place]] > 0:
             if found == 0 or ends[found - 1] != parts[END, place]:
                 ends[found], amounts[found] = parts[END, place], 0
                 found += 1
@@ -62,26 +62,28 @@ def parts_by_end(pieces: Int64Array, now: int, overdue: int, closed: Int64Array)
     """Return the parts of running jobs in order of expected end, ties as they come, and how many they are.
 
     Args:
-        pieces: ``[5, n]``: expected end, host, processors, memory (both 0: no part), when the run began.
+        pieces: ``[3 + N, n]``: expected end, host, what it has of each resource (nothing: no part), when the run began.
         overdue: when a part ends that has reached its expected end before now.
         closed: hosts whose parts are left out.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)
-    count = 0
+    count, since = 0, pieces.shape[0] - 1
     for place in range(pieces.shape[1]):
-        is_open = pieces[2, place] > 0 or pieces[3, place] > 0
+        is_open = False
+        for field in range(AMOUNTS, since):
+            is_open = is_open or pieces[field, place] > 0
         for host in closed:
-            is_open = is_open and pieces[1, place] != host
+            is_open = is_open and pieces[HOST, place] != host
         if is_open:
-            is_late = pieces[0, place] <= now and pieces[4, place] < now
+            is_late = pieces[END, place] <= now and pieces[since, place] < now
             chosen[count] = place
-            ends[count] = overdue if is_late else pieces[0, place]
+            ends[count] = overdue if is_late else pieces[END, place]
             count += 1
     order = stable_order(ends[:count])
-    found = np.empty((4, count), np.int64)
+    found = np.empty((since, count), np.int64)
     for place in range(count):
-        part = chosen[order[place]]
-        found[0, place] = ends[order[place]]
-        found[1, place], found[2, place], found[3, place] = pieces[1, part], pieces[2, part], pieces[3, part]
+        found[END, place] = ends[order[place]]
+        for field in range(HOST, since):
+            found[field, place] = pieces[field, chosen[order[place]]]
     return found, count

@@ -1,8 +1,8 @@
 """The tables of the core: one declaration of each, with named columns.
 
 ``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that can run at once, and one.
-``H``: hosts (a pool is one).  Instants and durations are 64-bit integers in microseconds, amounts are processors, memory is in
-bytes; -1 is "none" or "not yet".
+``H``: hosts (a pool is one).  ``N``: resources, of which a host has amounts and a job takes some: processors, memory in bytes,
+then those that the machine file names.  Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
 
 What a scan reads for thousands of waiting jobs is a column of its own; what is known of one running job is a record.
 """
@@ -44,13 +44,22 @@ class Needs(NamedTuple):
     reads_ended: bool = False
 
 
-END, HOST, PROCS, HELD, SINCE, OF_ROW = 0, 1, 2, 3, 4, 5
-"""Rows of ``parts[., P]``: of the parts of running jobs in order of expected end that end, host, processors and memory.  The
-engine also keeps since when the job runs, and its row."""
+CPUS, MEMORY, NAMED = 0, 1, 2
+"""Resources: processors, memory, and the first of those that the machine file names."""
 
-FREE, FREE_MEMORY, CPUS, MEMORY, WITHHELD, WITHHELD_MEMORY = 0, 1, 2, 3, 4, 5
-"""Rows of ``hosts[., H]``: what is free now, what there is (memory 0: not counted; processors 0: closed).  The engine also keeps
-what is free on a closed host, which shows nothing free."""
+FREE, THERE, WITHHELD = 0, 1, 2
+"""What ``hosts[., N, H]`` hold of each resource: what is free now, what there is (memory 0: not counted; processors 0: closed).
+The engine also keeps what is free on a closed host, which shows nothing free."""
+
+END, HOST, AMOUNTS = 0, 1, 2
+"""Rows of ``parts[2 + N, P]``: of the parts of running jobs in order of expected end that end, the host, and from ``AMOUNTS`` on
+what the part has of each resource."""
+
+PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
+"""Rows of ``parts``: processors and memory."""
+
+SINCE, OF_ROW = -2, -1
+"""Rows of ``parts`` behind the others that only the engine keeps: since when the job runs, and its row."""
 
 
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
@@ -124,12 +133,13 @@ ACTION = record(
 
 
 class JobColumns(NamedTuple):
-    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``memory`` is empty where hosts do not matter."""
+    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource, the processors too; it is empty
+    where hosts do not matter."""
 
     submit: Int64Array
     procs: Int64Array
     estimate: Int64Array
-    memory: Int64Array
+    asked: Int64Array
 
 
 class LogTable(NamedTuple):
@@ -157,8 +167,8 @@ class StateTables(NamedTuple):
     """The jobs that run and the jobs that wait.
 
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
-    ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[4, P]``.
-    ``hosts[., H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
+    ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[2 + N, P]``.
+    ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
     ``ended[P]``, ``returned[P]``: the rows that ended in this round, and whose trials were over.
     Only where jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
     ``INTERVAL``; ``actions[.]`` of ``ACTION``.

@@ -8,18 +8,25 @@ processors that the job asked for, leaves an execution interval.
 from __future__ import annotations
 
 from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.host_pass import taken
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
+    AMOUNTS,
+    CPUS,
     END,
     FREE,
-    FREE_MEMORY,
+    HELD,
+    HOST,
     MEMORY,
+    NAMED,
     NOBODY,
+    PROCS,
     REFUSED_START,
     RESIZE,
     RESUME,
     SUSPEND,
+    THERE,
     TRY,
     JobColumns,
     LogTable,
@@ -74,68 +81,108 @@ def refuse(row: int, state: StateTables, done: ScheduleTable) -> None:
 @kernel
 def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
     """Give processors and memory back to a host, or take them (both negative)."""
-    hosts[FREE, host] += procs
-    if hosts[MEMORY, host] > 0:
-        hosts[FREE_MEMORY, host] += memory
+    hosts[FREE, CPUS, host] += procs
+    if hosts[THERE, MEMORY, host] > 0:
+        hosts[FREE, MEMORY, host] += memory
 
 
 @kernel
-def enter_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
-    """Insert a part of a running job (an entry for each row of ``parts``) into ``count`` that are sorted by expected end; the
-    caller counts."""
+def enter_part(parts: Int64Array, count: int) -> None:
+    """Bring the part that stands behind ``count`` others, which are sorted by expected end, to its place; the caller counts."""
     place = count
-    while place > 0 and parts[END, place - 1] > part[END]:
-        for field in range(len(part)):
+    end, host, procs, held = parts[END, count], parts[HOST, count], parts[PROCS, count], parts[HELD, count]
+    while place > 0 and parts[END, place - 1] > end:
+        for field in (END, HOST, PROCS, HELD):
             parts[field, place] = parts[field, place - 1]
         place -= 1
-    for field in range(len(part)):
-        parts[field, place] = part[field]
+    parts[END, place], parts[HOST, place], parts[PROCS, place], parts[HELD, place] = end, host, procs, held
+    for field in range(AMOUNTS + NAMED, parts.shape[0]):
+        value = parts[field, count]
+        for moved in range(count, place, -1):
+            parts[field, moved] = parts[field, moved - 1]
+        parts[field, place] = value
 
 
 @kernel
-def leave_part(parts: Int64Array, count: int, part: tuple[int, ...]) -> None:
-    """Remove a part of a running job; the caller counts.  Two that are equal in everything are the same to every pass."""
-    low = 0
-    high = count
+def leave_part(parts: Int64Array, count: int) -> None:
+    """Remove the part that is equal to the one that stands behind ``count``; the caller counts.  Two that are equal in everything
+    are the same to every pass."""
+    low, high, end = 0, count, parts[END, count]
     while low < high:
         middle = (low + high) >> 1
-        if parts[END, middle] < part[END]:
+        if parts[END, middle] < end:
             low = middle + 1
         else:
             high = middle
     is_found = False
     while not is_found:
         is_found = True
-        for field in range(len(part)):
-            is_found = is_found and parts[field, low] == part[field]
+        for field in range(parts.shape[0]):
+            is_found = is_found and parts[field, low] == parts[field, count]
         low += 1
     for place in range(low - 1, count - 1):
-        for field in range(len(part)):
+        for field in (END, HOST, PROCS, HELD):
+            parts[field, place] = parts[field, place + 1]
+    for field in range(AMOUNTS + NAMED, parts.shape[0]):
+        for place in range(low - 1, count - 1):
             parts[field, place] = parts[field, place + 1]
 
 
 @kernel
+def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Array) -> None:
+    """Give what a job has back to its host (``sign`` 1), or take it (-1)."""
+    for resource in range(hosts.shape[1]):
+        hosts[FREE, resource, host] += sign * taken(resource, row, host, asked, hosts)
+
+
+@kernel
+def write_part(
+    row: int, host: int, end: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
+) -> None:
+    """Write the part of a job on its host."""
+    parts[END, place], parts[HOST, place] = end, host
+    for resource in range(hosts.shape[1]):
+        parts[AMOUNTS + resource, place] = taken(resource, row, host, asked, hosts)
+
+
+@inlined_kernel
 def give_back(
     row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
     host = done.host[row]
-    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
-    book(state.hosts, host, jobs.procs[row], held)
+    book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
-        leave_part(state.parts, running, (done.start[row] + jobs.estimate[row], host, jobs.procs[row], held))
+        write_part(row, host, done.start[row] + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        leave_part(state.parts, running)
 
 
-@kernel
+@inlined_kernel
 def take(
     row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
     done.host[row] = host
-    held = jobs.memory[row] if state.hosts[MEMORY, host] > 0 else 0
-    book(state.hosts, host, -jobs.procs[row], -held)
+    book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
-        enter_part(state.parts, running, (now + jobs.estimate[row], host, jobs.procs[row], held))
+        write_part(row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        enter_part(state.parts, running)
+
+
+@kernel
+def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
+    """Tell whether the place of the last of ``count + 1`` starts has what it and the starts before it there ask for."""
+    host, hosts = state.places[count], state.hosts
+    if host < 0 or host >= hosts.shape[2]:
+        return False
+    for resource in range(hosts.shape[1]):
+        free = hosts[FREE, resource, host]
+        for place in range(count + 1):
+            if state.places[place] == host:
+                free -= taken(resource, state.started[place], host, jobs.asked, hosts)
+        if free < 0:
+            return False
+    return True
 
 
 @kernel
@@ -143,7 +190,7 @@ def count_allowed(
     count: int, arrived: int, free: int, has_hosts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
     """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
-    counts, hosts, allowed = state.counts[0], state.hosts, 0
+    counts, allowed = state.counts[0], 0
     if count < 0 or count > state.started.shape[0]:
         counts.fault = NO_NUMBER
     while allowed < count and counts.fault == 0:
@@ -153,19 +200,8 @@ def count_allowed(
             is_waiting = is_waiting and state.started[other] != row
         if not is_waiting:
             counts.fault = NOT_WAITING
-        elif jobs.procs[row] > free:
+        elif jobs.procs[row] > free or (has_hosts and not has_room(allowed, jobs, state)):
             counts.fault = NO_ROOM
-        elif has_hosts:
-            host = state.places[allowed]
-            procs, memory = jobs.procs[row], jobs.memory[row]
-            for other in range(allowed):
-                if state.places[other] == host:
-                    procs += jobs.procs[state.started[other]]
-                    memory += jobs.memory[state.started[other]]
-            if host < 0 or host >= hosts.shape[1] or procs > hosts[FREE, host]:
-                counts.fault = NO_ROOM
-            elif hosts[MEMORY, host] > 0 and memory > hosts[FREE_MEMORY, host]:
-                counts.fault = NO_ROOM
         if counts.fault == 0:
             free -= jobs.procs[row]
             allowed += 1
@@ -278,8 +314,8 @@ def start(
     enter_running(row, state)
     if procs != jobs.procs[row]:
         run.is_cut = 1
-    used = jobs.memory[row] if log.used_memory[row] < 0 else log.used_memory[row]
-    if until >= 0 and state.hosts[MEMORY, host] > 0 and used > held:
+    used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
+    if until >= 0 and state.hosts[THERE, MEMORY, host] > 0 and used > held:
         run.since, run.procs, run.due, run.until = now, procs, FOREVER, now
     else:
         go_on(row, procs, now, jobs, log, state)

@@ -31,6 +31,7 @@ from qbatch.planning.spaces.grid import HostGrid, hosts_now
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import PoolSpace
 from qbatch.planning.spaces.pool_plan import PoolPlan
+from qbatch.planning.spaces.room import Named
 from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
 from qbatch.planning.view import View
 
@@ -47,7 +48,9 @@ class ChunkSpace(Space):
     uses_shapes = True
 
     @staticmethod
-    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+    def allocation(
+        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+    ) -> Allocation:
         """Return where the chunks of a job go, first fit."""
         return place_chunks(machine, free, free_memory, job)
 

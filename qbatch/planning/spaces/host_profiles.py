@@ -1,74 +1,57 @@
-"""Availability on machines where a job lives inside one host: a profile of processors, and of memory, a host."""
+"""Availability on machines where a job lives inside one host: a profile of each resource of each host."""
 
 from __future__ import annotations
 
-from qbatch.model.actions import Allocation, Chunk, outside, parts_of
-from qbatch.model.job import Job
-from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live_module
-from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.view import View
+from typing import TYPE_CHECKING
 
-_kernels = live_module(profiles)
+import numpy as np
+
+from qbatch.model.actions import Allocation, amounts_of, outside
+from qbatch.planning.kernels import host_pass
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import FOREVER
+
+if TYPE_CHECKING:
+    from qbatch.planning.spaces.hosts import HostSpace
+
+_fill, _add, _earliest = live(host_pass.fill_profiles), live(host_pass.add_part), live(host_pass.earliest_start)
+_SEGMENTS = 64
 
 
 class HostProfiles:
-    """Profiles of every host: what the running jobs leave, less what is reserved.
+    """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is reserved."""
 
-    Memory is asked for only on hosts that count it.
-    """
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        now = view.now
-        hosts = view.machine.hosts
-        self.procs: list[Int64Array] = [_kernels.new_profile(free, now, 64) for free in view.free]
-        self.memory: list[Int64Array | None] = [
-            _kernels.new_profile(free, now, 64) if host.memory else None
-            for host, free in zip(hosts, view.free_memory, strict=True)
-        ]
+    def __init__(self, space: HostSpace) -> None:
+        self._space, view = space, space.view
+        self._hosts, self._asked = space.hosts(), view.window.long_columns.asked
+        _, resources, hosts = self._hosts.shape
+        self._free = np.empty((hosts, resources, 2, _SEGMENTS), np.int64)
+        _fill(view.now, self._hosts, np.empty((2 + resources, 0), np.int64), 0, self._free)
         for run in view.running.values():
             # What ends on a closed host gives nothing back.
             self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
-    def _add(self, host: int, start: int, end: int, procs: int, memory: int) -> None:
-        if not _kernels.has_room(self.procs[host], 1):
-            self.procs[host] = _kernels.grown(self.procs[host])
-        _kernels.add(self.procs[host], start, end, procs)
-        profile = self.memory[host]
-        if profile is not None:
-            if not _kernels.has_room(profile, 1):
-                self.memory[host] = profile = _kernels.grown(profile)
-            _kernels.add(profile, start, end, memory)
-
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
-        """Take processors and memory over ``[start, end)``."""
-        for host, procs, memory in parts_of(allocation):
-            self._add(host, start, end, -procs, -memory)
+        """Take what an allocation gives over ``[start, end)``."""
+        self._change(allocation, start, end, -1)
 
     def release(self, allocation: Allocation, start: int, end: int) -> None:
-        """Give processors and memory back over ``[start, end)``."""
-        for host, procs, memory in parts_of(allocation):
-            self._add(host, start, end, procs, memory)
+        """Give it back over ``[start, end)``."""
+        self._change(allocation, start, end, 1)
+
+    def _change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
+        for host, *amounts in amounts_of(allocation):
+            given = np.zeros(self._hosts.shape[1], np.int64)
+            given[: len(amounts)] = amounts
+            while not _add(host, start, end, sign, given, self._hosts, self._free):
+                longer = np.empty((*self._free.shape[:3], 2 * self._free.shape[3]), np.int64)
+                longer[..., : self._free.shape[3]] = self._free
+                self._free = longer
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which a row fits on a host for ``duration``, and where (``FOREVER``: never).
 
         Ties: the fewest processors free now, then host order.
         """
-        job, free = self._view.jobs[row], self._view.free
-        best = (FOREVER, FOREVER, -1)
-        for host, spec in enumerate(self._view.machine.hosts):
-            if job.procs <= spec.cpus and (not spec.memory or job.memory <= spec.memory):
-                start = self._earliest_on(host, job, duration, not_before)
-                best = min(best, (start, free[host], host))
-        start, _, host = best
-        memory = job.memory if self.memory[host] is not None else 0
-        return start, (Chunk(host, job.procs, memory),) if start < FOREVER else ()
-
-    def _earliest_on(self, host: int, job: Job, duration: int, not_before: int) -> int:
-        profile = self.memory[host]
-        if profile is None:
-            return int(_kernels.earliest(self.procs[host], job.procs, duration, not_before))
-        return int(_kernels.earliest_pair(self.procs[host], job.procs, profile, job.memory, duration, not_before))
+        start, host = _earliest(row, not_before, duration, self._asked, self._hosts, self._free)
+        return int(start), (self._space.part(row, int(host)),) if start < FOREVER else ()

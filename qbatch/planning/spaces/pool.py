@@ -13,9 +13,10 @@ from qbatch.planning.chunks import fill
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live_module
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS
+from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.pool_plan import PoolPlan
+from qbatch.planning.spaces.room import Named
 from qbatch.planning.spaces.space import Plan, Profile, Space, WaitReason
 from qbatch.planning.view import Run, View
 
@@ -28,7 +29,9 @@ class PoolSpace(Space):
     __slots__ = ()
 
     @staticmethod
-    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+    def allocation(
+        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+    ) -> Allocation:
         """Return the first free processors, hosts in their order."""
         if len(free) == 1:
             return (Chunk(0, job.procs),) if free[0] >= job.procs else ()
@@ -84,8 +87,8 @@ class PoolSpace(Space):
 
     def hosts(self) -> Int64Array:
         """Return what the pool has free, and what its open hosts have."""
-        hosts = np.zeros((4, 1), np.int64)
-        hosts[FREE, 0], hosts[CPUS, 0] = self.view.free_procs, self.view.open_procs
+        hosts = np.zeros((2, 2, 1), np.int64)
+        hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = self.view.free_procs, self.view.open_procs
         return hosts
 
     def parts(self) -> Int64Array:

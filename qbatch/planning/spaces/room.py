@@ -10,22 +10,31 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.chunks import give_on
 
+Named = Sequence[Sequence[int]]
+"""What is free of each resource that the machine names (``Machine.resources``), by host."""
+
 
 class _Kind(Protocol):
     """What a room asks of its kind of space (:class:`qbatch.planning.spaces.space.Space`)."""
 
-    def allocation(self, machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation: ...
+    def allocation(
+        self, machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+    ) -> Allocation: ...
 
     def widest(self, machine: Machine, free: Sequence[int]) -> int: ...
 
 
 class Room:
-    """Free processors (``free``) and bytes of memory (``free_memory``) of each host."""
+    """Free processors (``free``) and bytes of memory (``free_memory``) of each host; ``free_resources``: by resource of
+    ``Machine.resources``, then by host."""
 
-    def __init__(self, kind: _Kind, machine: Machine, free: Sequence[int], free_memory: Sequence[int]) -> None:
+    def __init__(
+        self, kind: _Kind, machine: Machine, free: Sequence[int], free_memory: Sequence[int], free_resources: Named = ()
+    ) -> None:
         self.machine = machine
         self.free = list(free)
         self.free_memory = list(free_memory)
+        self.free_resources = list(map(list, free_resources))
         self._kind = kind
         self._widest = kind.widest(machine, free)
 
@@ -37,7 +46,7 @@ class Room:
         """Take the default allocation of a job and return it, empty if there is no room for it."""
         if job.procs > self._widest:
             return ()
-        found = self._kind.allocation(self.machine, self.free, self.free_memory, job)
+        found = self._kind.allocation(self.machine, self.free, self.free_memory, job, self.free_resources)
         self.give(found)
         return found
 
@@ -47,7 +56,7 @@ class Room:
             return ()
         free, free_memory = [0] * len(self.free), [0] * len(self.free)
         free[host], free_memory[host] = self.free[host], self.free_memory[host]
-        found = self._kind.allocation(self.machine, free, free_memory, job)
+        found = self._kind.allocation(self.machine, free, free_memory, job, self.free_resources)
         self.give(found)
         return found
 
@@ -56,4 +65,6 @@ class Room:
         for chunk in allocation:
             give_on(self.free, chunk, -chunk.procs)
             give_on(self.free_memory, chunk, -chunk.memory)
+            for free, amount in zip(self.free_resources, chunk.resources, strict=False):
+                free[chunk.host] -= amount
         self._widest = self._kind.widest(self.machine, self.free)

@@ -15,7 +15,7 @@ from qbatch.planning.kernels import lists, running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.tables import Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.spaces.room import Room
+from qbatch.planning.spaces.room import Named, Room
 from qbatch.planning.view import OVERDUE, Run, View
 
 _pass_over, _parts_by_end = live(lists.pass_over), live(running.parts_by_end)
@@ -110,7 +110,9 @@ class Space(ABC):
 
     @staticmethod
     @abstractmethod
-    def allocation(machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job) -> Allocation:
+    def allocation(
+        machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
+    ) -> Allocation:
         """Return where a job goes when nobody says where, by what is free on each host; empty if there is no room."""
 
     @staticmethod
@@ -139,12 +141,12 @@ class Space(ABC):
     @classmethod
     def room(cls, view: View) -> Room:
         """Return what is free now, for a pass to take from."""
-        return Room(cls, view.machine, view.free, view.free_memory)
+        return Room(cls, view.machine, view.free, view.free_memory, view.free_resources)
 
     def place(self, job: Job) -> Allocation:
         """Return where a job goes now when nobody says where, empty if there is no room."""
         view = self.view
-        return self.allocation(view.machine, view.free, view.free_memory, job)
+        return self.allocation(view.machine, view.free, view.free_memory, job, view.free_resources)
 
     def fits(self, job: Job) -> bool:
         """Tell whether there is room for a job now."""
@@ -194,7 +196,7 @@ class Space(ABC):
     def holders(self, job: Job) -> BoolArray:
         """Tell of each host whether it could hold the whole job alone, were it empty."""
         hosts = self.view.machine.hosts
-        return np.array([job.procs <= host.cpus and (not host.memory or job.memory <= host.memory) for host in hosts])
+        return np.array([host.could_hold(job.procs, job.memory, job.resources) for host in hosts])
 
     def whole(self) -> Space | None:
         """Return the space in which a job lives inside one of ``places``; None while jobs are chunks over hosts."""
@@ -203,7 +205,7 @@ class Space(ABC):
     def parts(self) -> Int64Array:
         """Return the parts of running jobs on open ``places``, in order of expected end.
 
-        Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), place, processors, memory.
+        Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), place, and what the part has of each resource.
         """
         view = self.view
         closed = np.array(list(view.closed), np.int64)
@@ -211,8 +213,8 @@ class Space(ABC):
         return found
 
     def hosts(self) -> Int64Array:
-        """Return of each of ``places`` what is free and what there is: ``[4, n]``, processors and memory, 0 if closed."""
-        return np.empty((4, 0), np.int64)
+        """Return of each of ``places`` what is free and what there is (:mod:`qbatch.planning.kernels.tables`)."""
+        return np.empty((2, 2, 0), np.int64)
 
     def place_of(self, run: Run) -> int:
         """Return in which of ``places`` a job runs."""
@@ -231,4 +233,4 @@ def reserved_in(table: Int64Array, count: int) -> list[Reserved]:
 def jobs_of(view: View) -> JobColumns:
     """Return what the jobs ask for."""
     columns = view.window.long_columns
-    return JobColumns(columns.submit, columns.procs, columns.estimate, columns.memory)
+    return JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked)
