@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A command that has a home of its own need not compile the kernels again.
 os.environ.setdefault("QBATCH_CACHE", str(cache_directory()))
+
+# Login shells of jobs read the profile files of an empty home directory, not those of the user who runs the tests: such files may
+# take a lock, which a job that is killed leaves behind, so that every later shell waits for it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _home = tempfile.TemporaryDirectory(prefix="qbatch-tests-home-")
+    os.environ["HOME"] = _home.name
 
 # Nothing here multiplies matrices: no process need start threads for it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -32,7 +32,8 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
     shell = (spec.shell.split(",")[0].partition("@")[0] or account.pw_shell) if account else spec.shell
     if not shell or shell.endswith(("nologin", "false")):
         shell = "/bin/sh"
-    home = account.pw_dir if account and os.path.isdir(account.pw_dir) else "/"
+    home = home_of(account)
+    home = home if os.path.isdir(home) else "/"
     slots = slots_of(core, job)
     hosts = core.pool_of(job).machine.hosts
     node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
@@ -104,6 +105,14 @@ def _account(uid: int) -> pwd.struct_passwd | None:
         return pwd.getpwuid(uid)
     except KeyError:
         return None
+
+
+def home_of(account: pwd.struct_passwd | None) -> str:
+    """Return the home directory of a user: of the user who runs the daemon, what ``HOME`` was when it started, as in a shell."""
+    if account is None:
+        return "/"
+    own = os.environ.get("HOME", "") if account.pw_uid == os.geteuid() else ""
+    return own if os.path.isabs(own) else account.pw_dir
 
 
 def _path(job: BatchJob, core: Core, which: str, home: str) -> str:

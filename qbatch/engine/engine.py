@@ -14,7 +14,7 @@ event.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from qbatch.engine import audit, checks
 from qbatch.engine.admission import Admission
 from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster, ClusterWindow
-from qbatch.engine.instant import sorted_out
+from qbatch.engine.instant import NOTHING, Happened, sorted_out
 from qbatch.engine.round import Round
 from qbatch.engine.states import CODES, NEXT, STATES, State
 from qbatch.model.actions import (
@@ -84,10 +84,13 @@ class Engine(AsksPolicy):
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
 
-    def handle(self, at: int, events: Iterable[Event], arrivals: Sequence[Job] = ()) -> Round:
+    def handle(
+        self, at: int, events: Sequence[Event], arrivals: Sequence[Job] = (), finished: Sequence[int] = ()
+    ) -> Round:  # fmt: skip
         """Apply the events that fall on the instant ``at`` and make one pass.
 
-        ``arrivals``: jobs that arrive at it, in order of (submit, number), where no event says so.
+        ``arrivals``: jobs that arrive at it, in order of (submit, number), where no event says so; ``finished``: rows that end,
+        ascending, where no event says so.
 
         Raises:
             DecisionError: if time runs backwards, an event does not fit a job's state, or the policy asks for
@@ -98,28 +101,25 @@ class Engine(AsksPolicy):
         self.now = at
         if self._over:
             self._forget()
-        finished, ran, taken_back, trials_over, hosts, jobs, forced = sorted_out(events)
-        jobs = arrivals or jobs
+        happened = sorted_out(events) if events else NOTHING
+        finished, jobs = tuple(finished) or happened.finished, arrivals or happened.jobs
         cluster = self._cluster
         ended = [self._finish(row) for row in finished] if finished else ()
         requeued, stopped, held_back = _NOTHING, _NOTHING, _NOTHING
-        if cluster.until or cluster.trials or trials_over:
-            requeued, stopped, held_back = self._end_quanta(at, trials_over)
+        if cluster.until or cluster.trials or happened.returned:
+            requeued, stopped, held_back = self._end_quanta(at, happened.returned)
         while self._wake_at and self._wake_at[0] <= at:
             del self._wake_at[0]
-        withdrawn = self._withdraw_all(taken_back) if taken_back else ()
-        is_changed = bool(hosts) and self._close_and_open(hosts)
-        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
-        begun = tuple(self._carry_out(Start(each.row, each.allocation)) for each in forced)
-        withdrawn += tuple(each.row for each in forced)
-        self._is_new_policy = False
-        resumed = tuple(self._take_up()) if cluster.left_behind else ()
-        parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
+        withdrawn, parked, returned, is_changed = _NOTHING, _NOTHING, _NOTHING, False
+        begun: tuple[Action, ...] = ()
+        if happened is not NOTHING or self._is_new_policy or cluster.left_behind:
+            withdrawn, begun, is_changed = self._change_machine(happened)
+            parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
         arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
-        only_arrivals = not (ended or stopped or requeued or taken_back or is_changed)
+        only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
         view = View(
             self._window, at, self.machine, cluster.waiting.rows, self._memory, finished, (*withdrawn, *parked), arrived,
-            only_arrivals, is_changed, requeued, ended, ran,
+            only_arrivals, is_changed, requeued, ended, happened.ran,
         )  # fmt: skip
         decisions = self._decisions(view)
         actions = tuple(map(self._carry_out, decisions)) if decisions else ()
@@ -130,14 +130,29 @@ class Engine(AsksPolicy):
             arrived = tuple(sorted((*arrived, *late)))
             parked = (*parked, *late, *(row for row in held_back if row in cluster.parked))
         first = cluster.waiting.first()
-        if begun or resumed:
-            actions = (*begun, *resumed, *actions)
+        if begun:
+            actions = (*begun, *actions)
         result = Round(
             at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued,
         )  # fmt: skip
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
+
+    def _change_machine(self, happened: Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
+        """Take jobs back, close and open hosts, start what an operator forced, resume what another policy left suspended.
+
+        Returns:
+            The rows that the policy misses in its queue now; what began; whether it has to look at everything anew.
+        """
+        cluster, forced = self._cluster, happened.forced
+        withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
+        is_changed = bool(happened.hosts) and self._close_and_open(happened.hosts)
+        is_changed = is_changed or self._is_new_policy or bool(cluster.left_behind) or bool(forced)
+        self._is_new_policy = False
+        begun = [self._carry_out(Start(each.row, each.allocation)) for each in forced]
+        begun += self._take_up() if cluster.left_behind else ()
+        return (*withdrawn, *(each.row for each in forced)), tuple(begun), is_changed
 
     @property
     def closed(self) -> frozenset[int]:

@@ -9,22 +9,25 @@ is returned at the instant of its start, in another round.  A job that ends in i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
+
+import msgspec
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend, WakeAt, procs_of
 from qbatch.model.errors import DecisionError, InputError
-from qbatch.model.events import Event, Finished, Returned, Submitted, Woken
+from qbatch.model.events import Returned
+from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.progress import NEVER, Progress
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy, Predicting, name_of
 from qbatch.replay.executor import EmulatedExecutor
 from qbatch.replay.recorder import Recorder
-from qbatch.replay.sources import Arrival, LogSource, Source
+from qbatch.replay.sources import LogSource, Source
 
 Observer = Callable[[Engine, Round], None]
 """Called after every round."""
@@ -34,6 +37,20 @@ ProgressCallback = Callable[[int, int], None]
 
 _PROGRESS_EVERY = 2000
 _MOST_IDLE = 1_000_000
+_WAITING = Progress(0)
+
+
+class _Living(msgspec.Struct, gc=False):
+    """A job that has arrived and not ended, with what only the executor knows (:class:`Arrival`).
+
+    ``progress``: of its run, without an end while it waits.  ``host``: the first on which it runs.
+    """
+
+    job: Job
+    run: int
+    used_memory: int
+    progress: Progress
+    host: int = -1
 
 
 class Calendar:
@@ -55,9 +72,7 @@ class Calendar:
         self._executor: EmulatedExecutor[int] = EmulatedExecutor(self._note_end)
         self._idle = 0
         self._arrived = 0
-        self._living: dict[int, Arrival] = {}
-        self._runs: dict[int, Progress] = {}
-        self._hosts: dict[int, int] = {}
+        self._living: dict[int, _Living] = {}
         self._ends: list[tuple[int, int]] = []
         self._has_void = False  # whether a run has ever been cut, so that ends among these may not come
         self._outgrown: list[int] = []
@@ -73,7 +88,9 @@ class Calendar:
         """
         count = 0
         while (instant := self._next_instant()) is not None:
-            done = self.engine.handle(instant, self._due(instant))
+            returned, self._outgrown = self._outgrown, []
+            finished, arrivals = self._ended(instant), self._arriving(instant)
+            done = self.engine.handle(instant, [Returned(row) for row in returned], arrivals, finished)
             self._account(done)
             self.source.told(done)
             if not (done.finished or done.arrived):
@@ -110,56 +127,58 @@ class Calendar:
             raise DecisionError(left_waiting(name_of(self._policy), len(left), first, view.free_procs))
 
     def _next_instant(self) -> int | None:
-        ends, runs = self._ends, self._runs
-        while self._has_void and ends and ((run := runs.get(ends[0][1])) is None or run.due != ends[0][0]):
-            heappop(ends)
-        self._arrival = arrival = self.source.next_instant()
         if self._outgrown:
             return self.engine.now
-        timer = self.engine.next_timer()
+        ends = self._ends
+        while self._has_void and ends and not self._is_due(*ends[0]):
+            heappop(ends)
+        arrival, timer = self.source.next_instant(), self.engine.next_timer()
         found = ends[0][0] if ends else None
         if arrival is not None and (found is None or arrival < found):
             found = arrival
         return timer if timer is not None and (found is None or timer < found) else found
 
-    def _due(self, instant: int) -> list[Event]:
-        events: list[Event] = []
-        if self._outgrown:
-            events += [Returned(row) for row in self._outgrown]
-            self._outgrown = []
+    def _is_due(self, at: int, row: int) -> bool:
+        """Tell whether a job ends at an instant: of a run that was cut, an earlier end may stand among the ends."""
+        living = self._living.get(row)
+        return living is not None and living.progress.due == at
+
+    def _ended(self, instant: int) -> list[int]:
+        """Return the rows that end at an instant, ascending."""
         ends, over = self._ends, []
         while ends and ends[0][0] == instant:
             _, row = heappop(ends)
-            run = self._runs.get(row)
-            if run is not None and run.due == instant:
-                run.due = NEVER
-                over.append(row)
+            if self._has_void and not self._is_due(instant, row):
+                continue
+            self._living[row].progress.due = NEVER
+            over.append(row)
         if over:
-            events += map(Finished, over)
             self.source.ended(instant, over)
-            self._arrival = self.source.next_instant()
-        if self._arrival == instant:
-            last = -1
-            for arrival in self.source.take(instant):
-                job, row = arrival.job, self._arrived
-                if job.row != row or job.submit != instant or job.number < last:
-                    raise InputError(
-                        f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row {job.row} at "
-                        f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at that instant"
-                    )
-                events.append(Submitted(job))
-                self._living[row] = arrival
-                self._record.add(row)
-                self._arrived, last = row + 1, job.number
-        if not events:
-            events.append(Woken())  # a timer: beside other events nobody need be told of it
-        return events
+        return over
+
+    def _arriving(self, instant: int) -> Sequence[Job]:
+        """Return the jobs that arrive at an instant."""
+        if self.source.next_instant() != instant:
+            return ()
+        jobs, last = [], -1
+        for job, run, used_memory in self.source.take(instant):
+            row = self._arrived
+            if job.row != row or job.submit != instant or job.number < last:
+                raise InputError(
+                    f"the source gave job {job.number} of {job.submit / 1e6:.15g} s as row {job.row} at "
+                    f"{instant / 1e6:.15g} s; due were rows from {row} on, by number, submitted at that instant"
+                )
+            jobs.append(job)
+            self._living[row] = _Living(job, run, used_memory, _WAITING)
+            self._record.add(row)
+            self._arrived, last = row + 1, job.number
+        return jobs
 
     def _account(self, done: Round) -> None:
         at, record = done.at, self._record
         for row in done.finished:
-            record.end(row, self._runs.pop(row), self._hosts.pop(row), at)
-            del self._living[row]
+            over = self._living.pop(row)
+            record.end(row, over.progress, over.host, at)
         for row, reason in done.refused:
             record.reject(row, at, reason)
             del self._living[row]
@@ -169,7 +188,9 @@ class Calendar:
             self._pause(row, at)
         for row in done.requeued:
             self._has_void = True
-            record.cut(row, self._runs.pop(row), self._hosts.pop(row), at, is_kept=False)
+            over = self._living[row]
+            record.cut(row, over.progress, over.host, at, is_kept=False)
+            over.progress = _WAITING
         started = 0
         for action in done.actions:
             if type(action) is Start:
@@ -190,7 +211,7 @@ class Calendar:
             case Suspend():
                 self._pause(action.row, at)
             case Resume():
-                self._executor.resume(action.row, self._runs[action.row], at)
+                self._executor.resume(action.row, self._living[action.row].progress, at)
             case Resize():
                 self._resize(action, at)
             case Reject():
@@ -200,17 +221,16 @@ class Calendar:
     def _start(self, action: Start, done: Round) -> bool:
         """Launch a job; tell whether for the first time."""
         row, allocation = action.row, action.allocation
-        job, run, used_memory = self._living[row]
-        chunk = allocation[0]
-        procs = procs_of(allocation)
-        self._hosts[row] = chunk.host
+        living = self._living[row]
+        job, procs = living.job, procs_of(allocation)
+        living.host = allocation[0].host
         if self._has_hosts or procs != job.procs:
-            self._record.place(row, chunk.host, is_in_pieces=procs != job.procs)
-        self._runs[row] = progress = self._executor.launch(row, procs, run * job.procs, done.at)
+            self._record.place(row, living.host, is_in_pieces=procs != job.procs)
+        living.progress = self._executor.launch(row, procs, living.run * job.procs, done.at)
         if action.is_trial:
-            used_memory = used_memory if used_memory >= 0 else job.memory
+            used_memory = living.used_memory if living.used_memory >= 0 else job.memory
             if self._executor.fails_trial(self.engine.machine, allocation, used_memory):
-                self._executor.give_up(progress)
+                self._executor.give_up(living.progress)
                 self._has_void = True
                 self._outgrown.append(row)
         return self._record.start(job, row, done)
@@ -218,18 +238,19 @@ class Calendar:
     def _note_end(self, due: int, row: int) -> None:
         heappush(self._ends, (due, row))
 
-    def _pause(self, row: int, at: int) -> None:
+    def _cut(self, row: int, at: int) -> Progress:
+        """Write down a run that does not go on as it did; return its progress."""
         self._has_void = True
-        progress = self._runs[row]
-        self._record.cut(row, progress, self._hosts[row], at)
-        self._executor.pause(progress, at)
+        progress = self._living[row].progress
+        if progress.since >= 0:
+            self._record.cut(row, progress, self._living[row].host, at)
+        return progress
+
+    def _pause(self, row: int, at: int) -> None:
+        self._executor.pause(self._cut(row, at), at)
 
     def _resize(self, action: Resize, at: int) -> None:
-        self._has_void = True
-        progress = self._runs[action.row]
-        if progress.since >= 0:
-            self._record.cut(action.row, progress, self._hosts[action.row], at)
-        self._executor.resize(action.row, progress, action.procs, at)
+        self._executor.resize(action.row, self._cut(action.row, at), action.procs, at)
 
 
 def left_waiting(policy: str, count: int, first: int, free: int) -> str:

@@ -139,7 +139,7 @@ def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
     interrupted = most if is_interrupting else 0
     ended = most if needs.reads_ended or is_interrupting else 0
     counts = np.zeros(1, COUNTS)
-    counts["free"], counts["timer"] = machine.procs, FOREVER
+    counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     there = Machine(space_of(machine).places(machine)).there
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
     runs["is_cut"] = 0

@@ -8,11 +8,24 @@ import numpy as np
 
 from qbatch.model.errors import UsageError
 from qbatch.planning.kernels import task_queues
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import (
+    ACTION,
+    COUNTS,
+    INTERVAL,
+    RUN,
+    JobColumns,
+    LogTable,
+    ScheduleTable,
+    StateTables,
+)
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
-from qbatch.replay.kernels import network_loop as loop
+from qbatch.replay.kernels import closed_network
+from qbatch.replay.kernels.loop import loop_around
 from qbatch.workloads.kernels import network as draws_layout
 from qbatch.workloads.network import Network, NetworkDraws
+from qbatch.workloads.network.draws import DEMAND, TASKS
 
 __all__ = ["NetworkMeasures", "NetworkRun", "QueueRules"]
 
@@ -59,69 +72,91 @@ class NetworkRun:
                 "use fewer jobs or processors"
             )
         draws = NetworkDraws(network, seed)
-        window = round(network.warmup * 1e6)
         self.network = network
-        self._keys = draws.keys
-        stations_table = np.zeros((loop.STATION_ROWS, stations), np.int64)
-        stations_table[loop.FREE] = network.servers
-        job_table = np.zeros((loop.JOB_ROWS, jobs), np.int64)
-        job_table[loop.VISIT] = -1
-        of_rules = (
-            processors, network.servers, ROUTINGS[rules.routing], DISCIPLINES[rules.discipline], rules.limit,
-            rules.ties == "lowest", window, network.horizon, network.tasks != "varying", network.demand != "varying",
+        self._loop = loop_around(closed_network.decide, closed_network.NEEDS, has_admission=False, is_checked=False)
+        self._tables = tables = _tables(network, rules, draws, traced)
+        rows, none = jobs * processors, np.empty(0, np.int64)
+        counts = np.zeros(1, COUNTS)
+        counts["arrived"], counts["free"] = rows, processors  # the timer of 0 lets all jobs come
+        self._jobs = JobColumns(np.zeros(rows, np.int64), np.ones(rows, np.int64), none, np.empty((0, 0), np.int64))
+        self._log = LogTable(tables.demand, none, np.empty(0, np.int8))
+        self._state = StateTables(
+            counts=counts, endings=np.empty((processors, 2), np.int64), waiting=none, parts=np.empty((4, 0), np.int64),
+            hosts=np.empty((2, 0, 0), np.int64), started=np.empty(processors + 1, np.int64), places=none,
+            ended=np.empty(processors, np.int64), returned=none, runs=np.empty(0, RUN), running=none,
+            intervals=np.empty(0, INTERVAL), actions=np.empty(0, ACTION),
         )  # fmt: skip
-        switches = np.zeros((2, loop.SWITCH_COLUMNS), np.int64)
-        switches[:, loop.IS_SECOND] = network.tasks == "normal", network.demand == "erlang"
-        self._state = loop.NetworkState(
-            rules=np.array(of_rules, np.int64),
-            counts=np.zeros(10, np.int64),
-            numbers=draws.numbers,
-            cumulative=draws.cumulative,
-            intervals=np.array([network.tasks_interval, network.demand_interval]),
-            switches=switches,
-            jobs=job_table,
-            tasks=np.zeros((jobs, processors, draws_layout.TASK_COLUMNS), np.int64),
-            stations=stations_table,
-            servers=np.full(stations, network.servers, np.int64),
-            queues=np.zeros((stations, jobs * processors, task_queues.COLUMNS), np.int64),
-            ends=np.full(processors, loop.NEVER, np.int64),
-            serving=np.zeros(processors, np.int64),
-            io=np.zeros(jobs, np.int64),
-            back=np.zeros(jobs, np.int64),
-            done=np.zeros(jobs, np.int64),
-            totals=np.zeros(loop.TOTALS),
-            trace=np.zeros((traced, loop.TRACE_COLUMNS), np.int64),
-            visits=np.zeros((traced, loop.VISIT_COLUMNS), np.int64),
-        )
+        self._done = ScheduleTable(np.full(rows, -1), np.zeros(rows, np.int8), none, np.full(rows, -1), none, none)
 
     def run(self, until: int | None = None) -> NetworkMeasures:
         """Run up to an instant in microseconds (the end of the window), and return what was measured so far."""
+        self._state.counts["until"] = self.network.horizon if until is None else until
         # The words of the draws wrap around.
         with np.errstate(over="ignore"):
-            loop.run_network(self._state, self._keys, self.network.horizon if until is None else until)
-        totals = [float(each) for each in self._state.totals]
-        length, parents = self.network.length, int(totals[loop.RESPONSES])
+            self._loop(self._jobs, self._log, self._state, self._done, self._tables, FOREVER)
+        totals = [float(each) for each in self._tables.totals]
+        length, parents = self.network.length, int(totals[closed_network.RESPONSES])
 
         def mean(place: int, unit: float = 1e6) -> float | None:
             return totals[place] / unit / parents if parents else None
 
         return NetworkMeasures(
-            throughput=totals[loop.COMPLETED] / length,
-            utilisation=totals[loop.BUSY] / 1e6 / (length * self.network.processors),
+            throughput=totals[closed_network.COMPLETED] / length,
+            utilisation=totals[closed_network.BUSY] / 1e6 / (length * self.network.processors),
             parents=parents,
-            response_mean=mean(loop.RESPONSE_SUM),
-            response_max=totals[loop.RESPONSE_MAX] / 1e6 if parents else None,
-            slowdown_mean=mean(loop.SLOWDOWN_SUM, 1.0),
-            spread_mean=mean(loop.SPREAD_SUM),
-            tasks=int(self._state.counts[loop.TASKS]),
+            response_mean=mean(closed_network.RESPONSE_SUM),
+            response_max=totals[closed_network.RESPONSE_MAX] / 1e6 if parents else None,
+            slowdown_mean=mean(closed_network.SLOWDOWN_SUM, 1.0),
+            spread_mean=mean(closed_network.SPREAD_SUM),
+            tasks=int(self._tables.counts[closed_network.TASKS]),
         )
 
     @property
     def trace(self) -> Int64Array:
         """The tasks that have started: job, visit, task, station, dispatched, start, end."""
-        return self._state.trace[: int(self._state.counts[loop.TRACED])]
+        return self._tables.trace[: int(self._tables.counts[closed_network.TRACED])]
 
     @property
     def visits(self) -> Int64Array:
         """The visits whose last task has ended: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
-        return self._state.visits[: int(self._state.counts[loop.VISITED])]
+        return self._tables.visits[: int(self._tables.counts[closed_network.VISITED])]
+
+
+def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: int) -> closed_network.NetworkTables:
+    """Return the tables of a network to which all jobs come back at the instant 0."""
+    jobs, processors, stations = network.jobs, network.processors, network.stations
+    of_stations = np.zeros((closed_network.STATION_ROWS, stations), np.int64)
+    of_stations[closed_network.FREE] = network.servers
+    of_jobs = np.zeros((closed_network.JOB_ROWS, jobs), np.int64)
+    of_jobs[closed_network.VISIT] = -1
+    of_rules = (
+        processors, ROUTINGS[rules.routing], DISCIPLINES[rules.discipline], rules.limit, rules.ties == "lowest",
+        round(network.warmup * 1e6), network.horizon,
+    )  # fmt: skip
+    switches = np.zeros((2, closed_network.SWITCH_COLUMNS), np.int64)
+    switches[:, closed_network.IS_SECOND] = network.tasks == "normal", network.demand == "erlang"
+    kinds = (TASKS, network.tasks), (DEMAND, network.demand)
+    switches[:, closed_network.NEXT] = [draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds]
+    counts = np.zeros(closed_network.COUNTS, np.int64)
+    counts[closed_network.IO_END], counts[closed_network.BACK] = FOREVER, jobs
+    return closed_network.NetworkTables(
+        keys=draws.keys,
+        rules=np.array(of_rules, np.int64),
+        counts=counts,
+        numbers=draws.numbers,
+        cumulative=draws.cumulative,
+        intervals=np.array([network.tasks_interval, network.demand_interval]),
+        switches=switches,
+        jobs=of_jobs,
+        tasks=np.zeros((jobs, processors, draws_layout.TASK_COLUMNS), np.int64),
+        stations=of_stations,
+        servers=np.full(stations, network.servers, np.int64),
+        queues=np.zeros((stations, jobs * processors, task_queues.COLUMNS), np.int64),
+        demand=np.zeros(jobs * processors, np.int64),
+        io=np.zeros(jobs, np.int64),
+        back=np.arange(jobs),
+        done=np.zeros(jobs, np.int64),
+        totals=np.zeros(closed_network.TOTALS),
+        trace=np.zeros((traced, closed_network.TRACE_COLUMNS), np.int64),
+        visits=np.zeros((traced, closed_network.VISIT_COLUMNS), np.int64),
+    )

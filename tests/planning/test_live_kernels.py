@@ -107,7 +107,7 @@ def test_a_twin_calls_twins_only() -> None:
             if hasattr(value, "__code__"):
                 look(value)
 
-    for kernel in (plan.compress, chunks.backfill, order.ordered, profile.earliest, equal_shares.share_pass):
+    for kernel in (plan.compress, chunks.backfill, order.in_order, profile.earliest, equal_shares.share_pass):
         assert live.uncompiled(kernel) is live.uncompiled(kernel)
         look(live.uncompiled(kernel))
     assert live.uncompiled(len) is len

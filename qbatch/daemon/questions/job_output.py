@@ -76,6 +76,6 @@ def _places(service: Service, record: JobRecord, key: JobKey, which: str, is_run
 
 def _home(user: str) -> str:
     try:
-        return pwd.getpwnam(user).pw_dir
+        return attempts.home_of(pwd.getpwnam(user))
     except KeyError:
         return "/"

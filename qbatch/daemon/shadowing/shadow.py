@@ -9,6 +9,7 @@ stands still: it goes only as far as the job is known to run, which is its start
 nothing that it has settled ever changes.  :meth:`go_on` takes it from there to the present on the assumption that jobs run
 for their walltime; it uses the shadow up, so it is called on a copy.
 
+* Another policy is set in reality (qbatch policy set): nothing changes here.
 * Deleted, here as there: the job leaves at the instant of the command, also if it needs longer to die in reality.
 * Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of the last real one.
 * Host down: a job that is on that host *here* loses it.  One lost only in reality has an assumed run time (:mod:`.truth`).
@@ -37,7 +38,7 @@ from qbatch.planning.policy import name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.records import ShadowRecord
-from qbatch.wire.requests import Submit
+from qbatch.wire.requests import PolicySet, Submit
 
 _FOREVER = 1 << 61
 """An instant that does not come."""
@@ -227,11 +228,12 @@ class ShadowRun:
             core.next_sequence = item.sequence
             if item.queue:
                 request = msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, queue=item.queue))
-        try:
-            assert item.actor is not None, "a command has its asker"
-            verbs.carry_out(core, item.actor, request)
-        except Refusal:
-            self.missed += item.is_new
+        if not isinstance(request, PolicySet):  # it is for the real pools: this policy goes on to decide here
+            try:
+                assert item.actor is not None, "a command has its asker"
+                verbs.carry_out(core, item.actor, request)
+            except Refusal:
+                self.missed += item.is_new
         if self._truth is not None:
             core.faults.clear()  # they have struck already: the exit statuses of reality tell of it
         self._waits_for_pass = item.is_pass_due

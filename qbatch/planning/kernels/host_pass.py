@@ -13,11 +13,11 @@ import numpy as np
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, has_room, reset
-from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, HOST, MEMORY, THERE
+from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, HOST, MEMORY, THERE, Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 
 ROW, WHERE, AT = 0, 1, 2
-"""Rows of ``started`` (the first two) and of ``reserved``: the job, its host, its start."""
+"""Rows of ``reserved``: the job, its host, its start."""
 
 
 @kernel
@@ -188,37 +188,39 @@ def reserve(
 
 @allocating_kernel
 def host_pass(
-    now: int, order: Int64Array, depth: int, is_stopping: bool, asked: Int64Array, estimate: Int64Array, hosts: Int64Array,
-    pieces: Int64Array, running: int, held: Int64Array, started: Int64Array, reserved: Int64Array,
+    instant: Instant, jobs: JobColumns, hosts: Int64Array, parts: Int64Array, rows: Int64Array, depth: int, is_stopping: bool,
+    holders: int, reserved: Int64Array, started: Int64Array, places: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Make one pass; return how many jobs started and how many reservations there are.
 
     Args:
-        order: rows as they are looked through; the first ``held.shape[1]`` hold reservations from earlier passes.
+        hosts: what they have free and in all; it stays as it is.
+        parts: of the running jobs, of which ``instant.parts`` are in use.
+        rows: as they are looked through; the first ``holders`` hold the first of ``reserved`` from earlier passes, which only
+            move earlier.
         is_stopping: the pass ends at the first job that does not fit.
-        hosts: used up.
-        held: host and start (rows ``WHERE`` and ``AT``) of the reservations that are held; they only move earlier.
-        started, reserved: are written.
+        reserved: row, host and start of each reservation are written.
+        started, places: the rows that start, and their hosts, are written.
     """
-    count, kept = 0, 0
-    holders = held.shape[1]
-    most = min(order.shape[0], all_free(hosts)) + min(depth, order.shape[0]) + 2 * holders
+    now, asked, estimate, hosts, held = instant.now, jobs.asked, jobs.estimate, hosts.copy(), reserved[:, :holders].copy()
+    count, kept, running = 0, 0, instant.parts
+    most = min(rows.shape[0], all_free(hosts)) + min(depth, rows.shape[0]) + 2 * holders
     free = np.zeros((hosts.shape[2], hosts.shape[1], 2, 2 * (running + most) + 20), np.int64)
     is_reserved = np.zeros(hosts.shape[2], np.bool_)
     is_filled = holders > 0
     if is_filled:
-        fill_profiles(now, hosts, pieces, running, free)
+        fill_profiles(now, hosts, parts, running, free)
         for place in range(holders):  # each binds all the others until it is lifted out at its turn
             is_reserved[held[WHERE, place]] = True
-            reserve(order[place], held[WHERE, place], held[AT, place], now, -1, asked, estimate, hosts, free)
-    for place in range(order.shape[0]):
-        row = order[place]
+            reserve(rows[place], held[WHERE, place], held[AT, place], now, -1, asked, estimate, hosts, free)
+    for place in range(rows.shape[0]):
+        row = rows[place]
         end = now + estimate[row]
         if place < holders:
             reserve(row, held[WHERE, place], held[AT, place], now, 1, asked, estimate, hosts, free)
         host = start_host(row, now, end, asked, hosts, is_reserved, free)
         if host >= 0:
-            started[ROW, count], started[WHERE, count] = row, host
+            started[count], places[count] = row, host
             count += 1
             if is_filled:
                 change(row, host, now, end, -1, asked, hosts, free)
@@ -229,10 +231,10 @@ def host_pass(
         elif place < holders or kept < depth:
             if not is_filled:
                 is_filled = True
-                fill_profiles(now, hosts, pieces, running, free)
+                fill_profiles(now, hosts, parts, running, free)
                 for other in range(count):  # what has started in this pass is gone from what is free, and comes back
-                    begun = started[ROW, other]
-                    change(begun, started[WHERE, other], now + estimate[begun], FOREVER, 1, asked, hosts, free)
+                    begun = started[other]
+                    change(begun, places[other], now + estimate[begun], FOREVER, 1, asked, hosts, free)
             duration = booked(estimate[row])
             at, host = earliest_start(row, now, duration, asked, hosts, free)
             if (

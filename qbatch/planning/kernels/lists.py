@@ -10,8 +10,8 @@ import numpy as np
 
 from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, host_pass
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
-from qbatch.planning.kernels.order import BYPASS, ordered, priorities, shortest_behind, stable_order
-from qbatch.planning.kernels.orders import FCFS, PRIORITY, SJF_BEHIND
+from qbatch.planning.kernels.order import BYPASS, in_order, priorities, stable_order
+from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
 from qbatch.planning.kernels.tables import END, MEMORY, PROCS, Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Float64Array, Int64Array
@@ -63,7 +63,9 @@ def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., i
         behind = 0
         if rules.order == SJF_BEHIND:
             behind = fcfs_pass(waiting, instant.head, instant.tail, jobs.procs, instant.free, started) + 1
-        rows = in_order(rules.order, instant.now, jobs, waiting[instant.head : instant.tail], behind)
+        rows = in_order(
+            rules.order, instant.now, waiting[instant.head : instant.tail], behind, jobs.submit, jobs.estimate
+        )
         whole = Instant(
             instant.now, instant.free, 0, rows.shape[0], 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
         )
@@ -148,7 +150,7 @@ def list_pass(
         parts: the running jobs in order of expected end, as :func:`host_pass` takes them; ``instant.parts`` are in use.
     """
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
-    count, kept = pass_over(
+    count, kept = host_pass(
         instant, jobs, hosts, parts, looked, memory.depth, memory.is_stopping, memory.holders[HELD], memory.held, started, places
     )
     note_pass(looked, started, count, kept, memory)
@@ -172,32 +174,13 @@ def list_pass_beside(
 
 
 @allocating_kernel
-def pass_over(
-    instant: Instant, jobs: JobColumns, hosts: Int64Array, parts: Int64Array, rows: Int64Array, depth: int, is_stopping: bool,
-    holders: int, reserved: Int64Array, started: Int64Array, places: Int64Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Make one pass over rows in the order given, the first ``holders`` of which hold the first of ``reserved``.
-
-    The starts are written into ``started`` and ``places``, the reservations into ``reserved``; returns how many they are.
-    """
-    begun = np.empty((2, min(rows.shape[0], instant.free)), np.int64)
-    count, kept = host_pass(
-        instant.now, rows, depth, is_stopping, jobs.asked, jobs.estimate, hosts.copy(), parts, instant.parts,
-        reserved[:, :holders].copy(), begun, reserved,
-    )  # fmt: skip
-    for place in range(count):
-        started[place], places[place] = begun[ROW, place], begun[WHERE, place]
-    return count, kept
-
-
-@allocating_kernel
 def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows: Int64Array, depth: int) -> int:
     """Make one pass over waiting rows in the order given: start what fits beside reservations for the first ``depth`` others.
 
     The starts stand in ``state.started`` and ``state.places``; returns how many they are.
     """
     reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
-    return pass_over(
+    return host_pass(
         instant, jobs, state.hosts, state.parts, rows, depth, False, 0, reserved, state.started, state.places
     )[0]
 
@@ -215,18 +198,8 @@ def looked_through(now: int, jobs: JobColumns, rows: Int64Array, behind: int, me
         for place in range(found.shape[0]):
             found[place] = rows[found[place]]
     else:
-        found = in_order(memory.order, now, jobs, rows, behind)
+        found = in_order(memory.order, now, rows, behind, jobs.submit, jobs.estimate)
     return holders_first(found, memory.held, memory.holders[HELD]) if memory.holders[HELD] > 0 else found
-
-
-@allocating_kernel
-def in_order(order: int, now: int, jobs: JobColumns, rows: Int64Array, behind: int) -> Int64Array:
-    """Return rows, which come in order of sequence, in an order that has no weights."""
-    if order == FCFS:
-        return rows.copy()
-    if order == SJF_BEHIND:
-        return shortest_behind(rows, 0, rows.shape[0], behind, jobs.submit, jobs.estimate)
-    return ordered(order, now, rows, 0, rows.shape[0], jobs.submit, jobs.estimate)
 
 
 @allocating_kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel
-from qbatch.planning.kernels.orders import LXF, SJF
+from qbatch.planning.kernels.orders import FCFS, LXF, SJF_BEHIND
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 SHORTEST_EXPANDED = 60_000_000
@@ -89,36 +89,30 @@ def priorities(
 
 
 @allocating_kernel
-def ordered(
-    order: int, now: int, waiting: Int64Array, begin: int, end: int, submit: Int64Array, estimate: Int64Array
+def in_order(
+    order: int, now: int, rows: Int64Array, behind: int, submit: Int64Array, estimate: Int64Array
 ) -> Int64Array:
-    """Return the rows ``waiting[begin:end]`` (in order of sequence) in the given order.
+    """Return rows, which come in order of sequence, in an order that has no weights.
 
-    ``FCFS``: as they are.  ``SJF``: shortest estimate first.  ``LXF``: largest expansion factor first, that is
-    (wait + estimate) / estimate with the estimate at least a minute (Chiang and Vernon 2001, section 2.2).
+    ``FCFS``: as they are.  ``SJF``: shortest estimate first; ``SJF_BEHIND``: the first ``behind`` rows as they are, then so.
+    ``LXF``: largest expansion factor first, that is (wait + estimate) / estimate with the estimate at least a minute (Chiang and
+    Vernon 2001, section 2.2).
     """
-    count = end - begin
-    keys = np.zeros(count, np.float64)
+    if order == FCFS:
+        return rows.copy()
+    count = rows.shape[0]
+    keys = np.empty(count, np.float64)
     for place in range(count):
-        row = waiting[begin + place]
-        if order == SJF:
-            # Microseconds up to 2^53 (285 years) are exact in a double.
-            keys[place] = estimate[row]
-        elif order == LXF:
+        row = rows[place]
+        if order == LXF:
             length = max(estimate[row], SHORTEST_EXPANDED)
             keys[place] = -(now - submit[row] + length) / length
+        elif order == SJF_BEHIND and place < behind:
+            keys[place] = -1.0
+        else:
+            # Microseconds up to 2^53 (285 years) are exact in a double.
+            keys[place] = estimate[row]
     result = stable_order(keys)
     for place in range(count):
-        result[place] = waiting[begin + result[place]]
+        result[place] = rows[result[place]]
     return result
-
-
-@allocating_kernel
-def shortest_behind(
-    waiting: Int64Array, begin: int, end: int, behind: int, submit: Int64Array, estimate: Int64Array
-) -> Int64Array:
-    """Return the rows ``waiting[begin:end]`` as they are, but those from ``behind`` on with the shortest estimate first."""
-    found = waiting[begin:end].copy()
-    if behind < end:
-        found[behind - begin :] = ordered(SJF, 0, waiting, behind, end, submit, estimate)
-    return found

@@ -78,6 +78,7 @@ COUNTS = record(
         ("begun", np.int64),  # rows that have started
         ("refused", np.int64),  # rows that were refused
         ("now", np.int64),  # the last instant
+        ("until", np.int64),  # no round is made after this instant
         ("longest", np.int64),  # the longest queue so far
         ("timer", np.int64),  # when a round is made although nothing happens
         ("ends", np.int64),  # entries in the heap of ends

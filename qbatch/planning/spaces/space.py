@@ -11,14 +11,14 @@ import numpy as np
 from qbatch.model.actions import Allocation, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
-from qbatch.planning.kernels import lists, running
+from qbatch.planning.kernels import host_pass, running
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.tables import Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.spaces.room import Named, Room
 from qbatch.planning.view import OVERDUE, Run, View
 
-_pass_over, _parts_by_end = live(lists.pass_over), live(running.parts_by_end)
+_host_pass, _parts_by_end = live(host_pass.host_pass), live(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
 """A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
@@ -180,7 +180,7 @@ class Space(ABC):
         instant = Instant(view.now, view.free_procs, 0, len(order), 0, parts.shape[1], 0, 0, 0, 0)
         started, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
         reserved = np.empty((3, min(depth, len(order))), np.int64)
-        count, kept = _pass_over(
+        count, kept = _host_pass(
             instant, jobs_of(view), self.hosts(), parts, order, depth, is_stopping, 0, reserved, started, places
         )
         return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(reserved, int(kept))

@@ -1,6 +1,5 @@
-"""The compiled replay: the one event loop of every policy whose decisions are a kernel, and that of the closed network.
+"""The compiled replay: the one event loop of every policy whose decisions are a kernel, and the closed network in it.
 
-What lives here: loops over tables that advance from instant to instant, let jobs end and arrive, and carry out what a policy
-decides.  What must never come in: a decision.  Whatever decides is in ``planning.kernels``; the tests hold these loops to the
-engine, start for start.
+The loop advances from instant to instant, lets jobs end and arrive, and carries out what a policy decides.  A policy never
+comes in here: they are in ``planning.kernels``.  The tests compare the loop with the engine, start by start.
 """

@@ -76,7 +76,8 @@ def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: Schedul
 def run_rounds(  # noqa: PLR0915, it is one thought
     jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
 ) -> bool:  # fmt: skip
-    """Run up to ``budget`` rounds, or until there may be no space for more intervals; tell whether all is done.
+    """Run up to ``budget`` rounds, until ``counts.until``, or until there may be no space for more intervals; tell whether all is
+    done.
 
     A start that may not be carried out ends the run: ``counts.fault`` tells why.
     """
@@ -92,15 +93,18 @@ def run_rounds(  # noqa: PLR0915, it is one thought
     while budget > 0 and (arrived < rows or active > 0 or (HAS_TIMERS and counts.timer < FOREVER)):
         budget -= 1
         if GIVES == STARTS:
-            now = endings[0, heap.INSTANT] if active > 0 else FOREVER
+            following = endings[0, heap.INSTANT] if active > 0 else FOREVER
         else:
             if counts.intervals > most:
                 break
-            now = next_end(state)
-        if HAS_TIMERS and counts.timer < now:
-            now = counts.timer
-        if arrived < rows and submit[arrived] < now:
-            now = submit[arrived]
+            following = next_end(state)
+        if HAS_TIMERS and counts.timer < following:
+            following = counts.timer
+        if arrived < rows and submit[arrived] < following:
+            following = submit[arrived]
+        if following > counts.until:
+            break
+        now = following
         ended, returned = 0, 0
         if GIVES == STARTS:
             while active > 0 and endings[0, heap.INSTANT] == now:

@@ -91,6 +91,29 @@ def test_another_policy_in_shadow_does_what_it_would_have_done_alone(
     assert fates(team.shadows[policy].core) == fates(own.core)
 
 
+def test_a_policy_that_is_set_in_reality_leaves_the_shadows_as_they_are() -> None:
+    draw = random.Random(1)
+    bench = bench_of("fcfs")
+    team = team_of(bench, ["easy", "conservative"])
+    for step in range(60):
+        with contextlib.suppress(Refusal):
+            one_step(bench, draw)
+        if step == 30:
+            said = bench.do(ROOT, requests.PolicySet("conservative"))
+            assert "fcfs -> conservative" in str(said)
+    bench.wait(1)
+    team.follow(bench.journal)
+    team.follow([], bench.now + 1)
+    assert [(row.policy, row.is_real) for row in team.report().policies] == [
+        ("conservative", True), ("easy", False), ("conservative", False),
+    ]  # fmt: skip
+    journal = [data for data in bench.journal if not isinstance(journal_entry.read(data).request, requests.PolicySet)]
+    for policy, shadow in team.shadows.items():
+        own = alone(policy, journal, bench.now)
+        assert ended(shadow.core) == endings(own)
+        assert fates(shadow.core) == fates(own.core)
+
+
 @pytest.mark.parametrize("real", POLICIES)
 def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
     work = prepare(read_log(str(HOME / "traces" / "demo-128.swf")), one_host(128), Options(first=300))
