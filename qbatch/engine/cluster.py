@@ -90,6 +90,7 @@ class Cluster:
     def hold_parts(self, parts: Int64Array, count: int) -> None:
         """Keep the parts of running jobs in this table, of which ``count`` are in use."""
         self._parts, self._counted, self._space = parts, count, parts.shape[1]
+        self._part_cells: list[memoryview[int]] = [memoryview(cast(Any, row)) for row in parts]
         self._shown_parts = read_only(parts)
         self._shown_ends, self._shown_amounts = self._shown_parts[END], self._shown_parts[PROCS]
         self._by_end: tuple[Int64Array, Int64Array, int] | None = None
@@ -105,7 +106,10 @@ class Cluster:
         seen = self._columns
         if seen is None:  # a view is asked for several times a round
             rows = len(self.jobs)
-            seen = self._columns = Columns(*(column[..., :rows] for column in self.long_columns))
+            submit, procs, estimate, memory, started, asked = self.long_columns
+            seen = self._columns = Columns(
+                submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows], asked[:, :rows]
+            )
         return seen
 
     @property
@@ -205,7 +209,7 @@ class Cluster:
     @property
     def free_resources(self) -> list[list[int]]:
         """What is free of each of ``Machine.resources``, by host."""
-        return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist())
+        return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist()) if self.machine.resources else []
 
     def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
         """Return of which named resource an allocation has more on a host than is free there: the host, the resource and how much
@@ -242,7 +246,7 @@ class Cluster:
         """Take a job out of the running ones; return it with what it has done until ``now``."""
         run = self.running.pop(row)
         for part in _parts_of(run):
-            self._parts[:, self._counted] = part
+            self._write_part(part)
             _leave(self._parts, self._counted)
             self._counted -= 1
         self._by_end = None
@@ -260,10 +264,16 @@ class Cluster:
         for part in _parts_of(run):
             if self._counted + 1 == self._space:  # behind those in use there is always space for one
                 self.hold_parts(np.concatenate([self._parts, np.empty_like(self._parts)], axis=1), self._counted)
-            self._parts[:, self._counted] = part
+            self._write_part(part)
             _enter(self._parts, self._counted)
             self._counted += 1
         self._by_end = None
+
+    def _write_part(self, part: tuple[int, ...]) -> None:
+        """Write a part behind those in use, as the kernels take it."""
+        place = self._counted
+        for cells, value in zip(self._part_cells, part, strict=True):
+            cells[place] = value
 
     def renew_parts(self) -> None:
         """Make the table of parts anew from the running jobs."""
