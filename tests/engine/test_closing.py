@@ -172,17 +172,19 @@ def test_a_policy_may_not_start_what_is_parked_or_use_a_closed_host() -> None:
 
 
 def test_the_quick_admission_says_what_the_slow_one_says() -> None:
-    for machine in (*MACHINES.values(), THREE):
+    gpus = (Host("a", 8, 1000, resources=(("gpu", 2),)), Host("b", 4), Host("c", 10, resources=(("gpu", 1), ("nvme", 1))))
+    for machine in (*MACHINES.values(), THREE, Machine(gpus, single_host=True)):
         if machine.chunked:
             continue
         places = range(len(machine.hosts))
         for closed in (frozenset(), frozenset({0}), frozenset(places)):
             opened = Admission(machine, closed)
             jobs = [
-                Job(number=1, submit=0, procs=procs, estimate=1, memory=memory)
+                Job(number=1, submit=0, procs=procs, estimate=1, memory=memory, resources=resources)
                 for procs in range(1, 12)
                 for memory in (0, 1, 999, 1000, 1001, 3000, 3001)
+                for resources in (((), (("gpu", 1),), (("nvme", 1), ("gpu", 2))) if machine.resources else ((),))
             ]
-            procs, memory = np.array([job.procs for job in jobs]), np.array([job.memory for job in jobs])
-            found = opened.holds(procs, memory).tolist()
+            asked = np.array([(job.procs, job.memory, *machine.amounts(job.resources)) for job in jobs]).T
+            found = opened.holds(asked).tolist()
             assert found == [refusal(opened.machine, job) is None for job in jobs]
