@@ -108,7 +108,7 @@ def _account(uid: int) -> pwd.struct_passwd | None:
 
 
 def home_of(account: pwd.struct_passwd | None) -> str:
-    """Return the home directory of a user: of the user who runs the daemon, what ``HOME`` was when it started, as in a shell."""
+    """Return the home directory of a user.  For the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
     if account is None:
         return "/"
     own = os.environ.get("HOME", "") if account.pw_uid == os.geteuid() else ""

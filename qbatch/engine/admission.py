@@ -1,6 +1,6 @@
-"""Who may join the queue at all: what can never run is refused at submission, with the reason.
+"""Admission: a job that could never run is refused when it is submitted, with the reason.
 
-The same rule, asked of the open hosts only, says who has to be parked while hosts are closed.
+The same rule, asked of the open hosts only, says which jobs are parked while hosts are closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 def _resources_refusal(machine: Machine, job: Job) -> Reason | None:
-    """Return of which named resource no host has what a job asks for, or that none has everything."""
+    """Refuse a job that asks for more of a named resource than any host has, or for more in all than one host has."""
     for name, amount in job.resources:
         most = max((dict(host.resources).get(name, 0) for host in machine.hosts), default=0)
         if not 0 <= amount <= most:

@@ -134,7 +134,7 @@ class Watch:
         yield from self._resources(cluster)
 
     def _resources(self, cluster: Cluster) -> Iterator[str]:
-        """Of no named resource more is given than there is, and what is not given is free, or withheld on a closed host."""
+        """Check named resources: each host gives at most what it has; the rest is free, or withheld while the host is closed."""
         machine = cluster.machine
         if not machine.resources:
             return
@@ -191,7 +191,7 @@ def breaches(
     """Return what is wrong with a finished schedule, at most one line an invariant.
 
     Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one; their memory too,
-    unless the policy ``has_trials``, which have less than they ask for), nobody started before submission, no end before the
+    unless the policy ``has_trials``, which have less than they ask for), no job started before its submission, no end before the
     run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.  Where the
     policy ``keeps_deadlines``: what was taken in ended by its deadline, unless a promise to it was broken on the way.
     """

@@ -212,8 +212,8 @@ class Cluster:
         return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist()) if self.machine.resources else []
 
     def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
-        """Return of which named resource an allocation has more on a host than is free there: the host, the resource and how much
-        is free; None if there is none."""
+        """Return the host, the name and the free amount of the first named resource that does not suffice for an allocation; None
+        where all suffice."""
         names = self.machine.resources
         for chunk in allocation if names else ():
             free = self.hosts[FREE, NAMED:, chunk.host].tolist()

@@ -113,7 +113,7 @@ class Engine(AsksPolicy):
         withdrawn, parked, returned, is_changed = _NOTHING, _NOTHING, _NOTHING, False
         begun: tuple[Action, ...] = ()
         if happened is not NOTHING or self._is_new_policy or cluster.left_behind:
-            withdrawn, begun, is_changed = self._change_machine(happened)
+            withdrawn, begun, is_changed = self._apply_seldom_events(happened)
             parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
         arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
         only_arrivals = not (ended or stopped or requeued or happened.withdrawn or is_changed)
@@ -139,11 +139,11 @@ class Engine(AsksPolicy):
             self._watch.check(cluster, result)
         return result
 
-    def _change_machine(self, happened: Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
-        """Take jobs back, close and open hosts, start what an operator forced, resume what another policy left suspended.
+    def _apply_seldom_events(self, happened: Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
+        """Withdraw jobs, close and open hosts, start forced jobs, and resume those that another policy left suspended.
 
         Returns:
-            The rows that the policy misses in its queue now; what began; whether it has to look at everything anew.
+            The rows that left the queue, the actions that were carried out, and whether the policy has to plan anew.
         """
         cluster, forced = self._cluster, happened.forced
         withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
@@ -170,7 +170,7 @@ class Engine(AsksPolicy):
         return len(self._cluster.waiting)
 
     def check_exchange(self, policy: Policy) -> None:
-        """See that a policy can take over who is suspended.
+        """Check that a policy can take over the suspended jobs.
 
         Raises:
             UsageError: it shares hosts among all jobs there, and the memory of those on disk may be more than the hosts have; or
@@ -190,9 +190,9 @@ class Engine(AsksPolicy):
 
         It begins with an empty record, and its first pass is told that the machine has changed: it plans anew from what
         runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.  Trials are
-        over and wait again at the next pass.  Who it has suspended goes on as soon as the own processors are free; until
-        then nothing else on those hosts is free to the new policy, which is told in each pass that the machine has changed.
-        A policy that is malleable or divides the time takes up itself who is suspended.
+        over and their jobs wait again at the next pass.  A suspended job goes on as soon as its own processors are free; until
+        then nothing else on its hosts is free to the new policy, which is told in each pass that the machine has changed.
+        A policy that is malleable or divides the time resumes the suspended jobs itself.
 
         Raises:
             QbatchError: the policy refuses the machine, or shares hosts among jobs of which some are on disk without their
@@ -207,7 +207,7 @@ class Engine(AsksPolicy):
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
-        # A policy that resizes, or suspends and resumes in turn, has room for everyone, in its own way.
+        # A policy that resizes jobs, or suspends and resumes them in turn, resumes these jobs in its own way.
         takes_up = self._cluster.is_malleable or isinstance(policy, Phased)
         self._cluster.left_behind = set() if takes_up else set(self._cluster.suspended)
         if self._watch is not None:
@@ -236,9 +236,9 @@ class Engine(AsksPolicy):
         return self._cluster.promises.get(row)
 
     def _take_up(self) -> Iterator[Action]:
-        """Resume those whom an earlier policy left suspended, in order of sequence, where their processors are free.
+        """Resume the jobs that an earlier policy left suspended, in order of sequence, where their processors are free.
 
-        Those that the present policy has suspended come first: it counts on their processors.
+        The processors of jobs that the present policy has suspended are not free: the policy counts on them.
         """
         cluster = self._cluster
         left_behind = cluster.left_behind

@@ -31,7 +31,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
 
     ``chunks`` (on a chunked machine) say what goes together: ``procs`` and ``memory`` are their sums then; without them
     the job is ``procs`` chunks of one processor.  ``placing``: one of ``PLACINGS``.  ``is_exclusive``: it takes whole
-    hosts, with all that they have, and waits for hosts on which nobody else is.  ``is_rerunnable``: it may be begun again, as
+    hosts, with all that they have, and waits for hosts on which no other job is.  ``is_rerunnable``: it may be begun again, as
     it is after a trial.  ``priority``: what its user says of its importance (``qsub -p``), -1,024 to 1,023.
     ``is_admitted``: it was taken in before and comes again (its host went down, it is to run again): a policy that may refuse
     does not refuse it now.

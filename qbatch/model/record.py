@@ -1,6 +1,6 @@
 """A workload ready to run and the record of a finished run, as columns.
 
-They live here, in the lowest room, so that metrics, reports and the referee need no replay.  A *row* is a job's
+They stand in the lowest package, so that metrics, reports and the referee need no replay.  A *row* is a job's
 number in order of sequence: its rank by (submit, job number, line).  Times are integer microseconds on the
 log's own clock, not re-zeroed.
 """
@@ -41,7 +41,7 @@ class LogClock:
 class Workload:
     """The jobs of one run, in order of sequence; every array has one entry a job.
 
-    ``procs_total``: processors of the machine, 0 where nobody says (job rows do not).  ``number``: the log's job number.
+    ``procs_total``: processors of the machine, 0 where it is not known (job rows do not say).  ``number``: the log's job number.
     ``submit``, ``estimate``, ``run``: microseconds, with ``0 <= run <= estimate`` in what is prepared from a log; ``run`` is
     what will happen (a job that reaches its estimate is killed there; -1 of a job that was refused, read from job rows),
     ``logged_run`` what the log says.  Another source may let jobs outlive their estimates.  ``procs``: processors.
@@ -128,8 +128,8 @@ class Schedule:
     """What one policy made of a workload; every array has one entry a row of the workload.
 
     ``start``, ``promise`` (the planned start last told), ``first_promise``: microseconds, the promises
-    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``, -1 where nobody says.  ``start`` and ``end`` are -1 for
-    jobs that the policy rejected.  ``queue_max``: the longest queue, before the passes; None where nobody has counted.
+    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``, -1 where it is not known.  ``start`` and ``end`` are -1
+    for jobs that the policy rejected.  ``queue_max``: the longest queue, before the passes; None where it was not counted.
 
     ``start`` is the first start, and ``kind`` how it came about: a quantum that was thrown away counts (papers.md 3.7,
     item 8).  ``pieces``: None where every job ran in one go, or where nobody knows when those ran that did not; else what the
@@ -167,7 +167,7 @@ class Schedule:
 
     @property
     def piece_count(self) -> Int64Array:
-        """In how many pieces each row ran: 0 for one go on the processors that it asked for, -1 where nobody says."""
+        """In how many pieces each row ran: 0 for one go on the processors that it asked for, -1 where it is not known."""
         if self.told_pieces is not None:
             return self.told_pieces
         rows = np.empty(0, np.int64) if self.pieces is None else self.pieces[:, 0]

@@ -240,7 +240,9 @@ def test_predictions_go_around_them() -> None:
     for seed in range(size(15, 100)):
         machine, work, _, _ = random_case(seed)
         for inner in ("easy", "conservative"):
-            run(work, machine, load_policy(f"predicted:inner={inner}"), is_audited=True)
+            schedule = run(work, machine, load_policy(f"predicted:inner={inner}"), is_audited=True)
+            rejected = {each.row for each in schedule.rejected}
+            assert all((start >= 0) != (row in rejected) for row, start in enumerate(schedule.start.tolist()))
 
 
 @pytest.mark.parametrize(

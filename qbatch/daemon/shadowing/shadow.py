@@ -9,7 +9,7 @@ stands still: it goes only as far as the job is known to run, which is its start
 nothing that it has settled ever changes.  :meth:`go_on` takes it from there to the present on the assumption that jobs run
 for their walltime; it uses the shadow up, so it is called on a copy.
 
-* Another policy is set in reality (qbatch policy set): nothing changes here.
+* The real pools get another policy (qbatch policy set): the shadow keeps its own.
 * Deleted, here as there: the job leaves at the instant of the command, also if it needs longer to die in reality.
 * Run again (qrerun): here only if it runs here at that instant; each attempt takes the run time of the last real one.
 * Host down: a job that is on that host *here* loses it.  One lost only in reality has an assumed run time (:mod:`.truth`).
@@ -228,7 +228,7 @@ class ShadowRun:
             core.next_sequence = item.sequence
             if item.queue:
                 request = msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, queue=item.queue))
-        if not isinstance(request, PolicySet):  # it is for the real pools: this policy goes on to decide here
+        if not isinstance(request, PolicySet):  # that is for the real pools: a shadow keeps its policy
             try:
                 assert item.actor is not None, "a command has its asker"
                 verbs.carry_out(core, item.actor, request)
