@@ -36,8 +36,8 @@ _enter, _leave, _ends_of = live(verbs.enter_part), live(verbs.leave_part), live(
 
 _QUEUED = CODES[State.QUEUED]
 
-_ASKED = 3
-"""The row of the table by row from which on it holds what is asked of each resource, behind submission, estimate and start."""
+SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
+"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on what is asked of each resource."""
 
 
 class Cluster:
@@ -67,17 +67,20 @@ class Cluster:
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
         there = np.array(machine.there, np.int64)
         self.hold_hosts(np.stack([there, there, np.zeros_like(there)]))
-        self.hold_columns(np.empty((_ASKED + len(there), 64), np.int64))
+        self.hold_columns(np.empty((ASKED + len(there), 64), np.int64))
         self.hold_parts(np.empty((AMOUNTS + len(there) + 2, 64), np.int64), 0)
 
     def hold_columns(self, table: Int64Array) -> None:
         """Keep the columns by row in this table, a row of it each, which has space for more jobs."""
-        submit, estimate, started, procs, memory, *_ = shown = read_only(table)
-        self._table, self.long_columns = table, Columns(submit, procs, estimate, memory, started, shown[_ASKED:])
+        shown = read_only(table)
+        asked = shown[ASKED:]
+        self._table, self.long_columns = table, Columns(
+            shown[SUBMITTED], asked[CPUS], shown[ESTIMATED], asked[MEMORY], shown[STARTED], asked
+        )
         self._columns: Columns | None = None
         # Entry by entry, NumPy takes three times as long as this.
         self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
-        self._started = self._cells[2]
+        self._started = self._cells[STARTED]
 
     def hold_hosts(self, hosts: Int64Array) -> None:
         """Keep the hosts in this table."""
@@ -155,7 +158,7 @@ class Cluster:
             longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
             longer[:, :first] = self.table
             self.hold_columns(longer)
-        submit, estimate, started, procs, memory, *named = self._cells
+        submit, estimate, started, (procs, memory, *named) = *self._cells[:ASKED], self._cells[ASKED:]
         try:
             for row, job in enumerate(jobs, first):
                 submit[row], procs[row], estimate[row], memory[row] = job.submit, job.procs, job.estimate, job.memory

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from qbatch.engine.cluster import STARTED, SUBMITTED
 from qbatch.engine.engine import Engine
 from qbatch.model.job import Job
 from qbatch.planning.view import Run
@@ -28,9 +29,8 @@ def set_back(engine: Engine, by: int) -> None:
     engine.exchange_policy(engine.policy)
     cluster = engine._cluster
     cluster.jobs[:] = [None if job is None else job_set_back(job, by) for job in cluster.jobs]
-    table = cluster.table
-    submit, started = table[0], table[-1]
-    submit -= by
+    submitted, started = cluster.table[SUBMITTED], cluster.table[STARTED]
+    submitted -= by
     started[started >= 0] -= by
     for runs in (cluster.running, cluster.suspended):
         for row, run in runs.items():

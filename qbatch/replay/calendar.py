@@ -88,10 +88,7 @@ class Calendar:
         """
         count = 0
         while (instant := self._next_instant()) is not None:
-            returned, self._outgrown = self._outgrown, []
-            finished, arrivals = self._ended(instant), self._arriving(instant)
-            done = self.engine.handle(instant, [Returned(row) for row in returned], arrivals, finished)
-            self._account(done)
+            done = self._make_round(instant)
             self.source.told(done)
             if not (done.finished or done.arrived):
                 self._check_progress(done)
@@ -106,6 +103,14 @@ class Calendar:
             predicted = self._policy.first_predictions(self.engine.view())
             return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
         return schedule
+
+    def _make_round(self, instant: int) -> Round:
+        """Tell the engine what falls on an instant, and write down what it does."""
+        returned, self._outgrown = self._outgrown, []
+        finished, arrivals = self._ended(instant), self._arriving(instant)
+        done = self.engine.handle(instant, [Returned(row) for row in returned], arrivals, finished)
+        self._account(done)
+        return done
 
     def _check_progress(self, done: Round) -> None:
         if done.stopped or done.requeued or done.refused:

@@ -27,10 +27,11 @@ from concurrent.futures import (
 )
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, QbatchError, UsageError
@@ -341,8 +342,7 @@ class _Cluster(_Pool):
         if not self.workers():
             raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
         self._check()
-        self.executor = self.client.get_executor(pure=False, retries=LOSSES)
-        stack.callback(self.executor.shutdown, wait=False)
+        self.tasks: set[Any] = set()  # under way: Dask cancels one to which nobody holds on
 
     def take(self, context: Any) -> None:
         """Send the context to every worker once; one that comes later asks another for it."""
@@ -377,12 +377,27 @@ class _Cluster(_Pool):
         return False
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
-        """Send out a chunk."""
+        """Send out a chunk.
+
+        Dask's own executor never ends a future whose result was lost on its way (cfexecutor.py of distributed 2026.8).
+        """
         try:
-            return cast("Future[list[CaseOutcome]]", self.executor.submit(make_chunk, make, self.context, cases))
+            task = self.client.submit(make_chunk, make, self.context, cases, pure=False, retries=LOSSES)
         except RuntimeError:  # the client was closed since the last look
             self.check()
             raise
+        outcomes: Future[list[CaseOutcome]] = Future()
+        self.tasks.add(task)
+        task.add_done_callback(partial(self._hand_on, outcomes))
+        return outcomes
+
+    def _hand_on(self, outcomes: Future[list[CaseOutcome]], task: Any) -> None:
+        """Give the result of a task that has ended, or its error, to the one who waits for it."""
+        try:
+            outcomes.set_result(task.result())
+        except BaseException as error:
+            outcomes.set_exception(error)
+        self.tasks.discard(task)
 
     def _check(self) -> None:
         """Refuse workers that have no qbatch, or another one: their figures would not be ours."""

@@ -187,8 +187,7 @@ def lived(work: Workload, policy: str, until: int) -> Engine:
     """Return the engine after all rounds of a workload up to an instant, that instant included."""
     calendar = Calendar(work, one_host(PROCS), load_policy(policy), is_audited=True)
     while (instant := calendar._next_instant()) is not None and instant <= until:
-        done = calendar.engine.handle(instant, calendar._due(instant))
-        calendar._account(done)
+        calendar._make_round(instant)
     return calendar.engine
 
 

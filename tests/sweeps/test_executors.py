@@ -166,6 +166,23 @@ def test_a_lost_worker_of_a_cluster_costs_its_cases_a_retry(cluster: str, tmp_pa
     assert not path.read_text(), "a worker was killed"
 
 
+def test_a_result_that_is_lost_on_its_way_is_made_again(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed.client import Future, FutureCancelledError
+
+    whole, lost = Future.result, []
+
+    def result(task: Future, timeout: object = None) -> object:
+        if len(lost) < 2:
+            lost.append(task.key)
+            raise FutureCancelledError(task.key, "its worker is gone")
+        return whole(task, timeout)
+
+    monkeypatch.setattr(Future, "result", result)
+    found = by_case(each_outcome(square, range(8), Place(address=cluster), {"bad": -1, "more": 0}))
+    assert found == {case: (case * case, None) for case in range(8)}
+    assert len(lost) == 2
+
+
 def test_a_scheduler_that_is_lost_ends_the_sweep_with_a_word(tmp_path: Path) -> None:
     with begun(tmp_path, 1) as found:
         outcomes = each_outcome(slow, [0.1] * 10_000, Place(address=found.address))
