@@ -144,7 +144,7 @@ def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf:
         if not shown.is_quiet:
             talk(f"note: {experiment.note_of_users()}")
     else:
-        _announce_compiler(chosen, experiment.machine, shown.driver, shown.is_quiet)
+        _announce_compiler(chosen, experiment, shown)
     schedules = [_run(experiment, each, shown) for each in chosen]
     document = experiment.document(schedules, shown.by, ["qbatch", *sys.argv[1:]])
     write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)
@@ -165,19 +165,15 @@ def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
         return experiment.schedule(policy, driver=shown.driver, is_audited=shown.is_audited, progress=progress)
 
 
-def _announce_compiler(policies: list[Policy], machine: Machine, driver: str, is_quiet: bool) -> None:
+def _announce_compiler(policies: list[Policy], experiment: Experiment, shown: Shown) -> None:
     from qbatch.planning.kernels.jit import when_loaded
-    from qbatch.planning.policy import compiled_of
-
-    wanted = [compiled_of(policy, machine) for policy in policies if driver != "engine"]
+    from qbatch.replay.drivers import is_compiling
 
     def tell() -> None:
-        from qbatch.replay.compiled import is_warm
-
-        if not all(is_warm(compiled) for compiled in wanted if compiled is not None):
+        if any(is_compiling(experiment.work, experiment.machine, policy) for policy in policies):
             talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
 
-    if not is_quiet:
+    if not shown.is_quiet and shown.driver != "engine":
         when_loaded(tell)
 
 

@@ -64,10 +64,12 @@ def _stamp(policy: str) -> Path | None:
 def _live(name: str, machine: Machine) -> None:
     """Let one of everything happen: arrivals, early and late ends, jobs taken back, hosts closed and opened."""
     engine = Engine(machine, load_policy(name))
-    widths = (2, 2, 2, 1, 1, 2, 1, 2)
+    widths = (2, 4, 2, 1, 1, 2, 1, 2)  # beside the second, narrower ones wait although there is room now
     first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
     engine.handle(0, first)
     engine.handle(1, [Submitted(_job(9, 1, machine))])
+    for row in engine.view().queue.tolist():
+        engine.explain(row)
     engine.handle(2, [Finished(row) for row in sorted(engine.view().running)[:1]])
     engine.handle(3, [Withdrawn(int(row)) for row in engine.view().queue[-1:]])
     engine.handle(4, [HostClosed(0)])

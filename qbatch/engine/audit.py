@@ -122,8 +122,9 @@ class Watch:
                 withheld = (host.cpus - procs[place], host.memory - memory[place])
                 if cluster.free[place] or cluster.free_memory[place] or procs[place] > host.cpus:
                     yield f"host {host.name} is closed and shows something free"
-                if cluster.withheld(place)[0] != withheld[0] or (host.memory and cluster.withheld(place) != withheld):
-                    yield f"host {host.name} is closed and withholds {cluster.withheld(place)}, not {withheld}"
+                found = tuple(cluster.hosts[WITHHELD, :NAMED, place].tolist())
+                if found[0] != withheld[0] or (host.memory and found != withheld):
+                    yield f"host {host.name} is closed and withholds {found}, not {withheld}"
                 continue
             if procs[place] > host.cpus or procs[place] + cluster.free[place] != host.cpus:
                 yield f"host {host.name}: {procs[place]} of {host.cpus} processors used, {cluster.free[place]} free"

@@ -98,6 +98,11 @@ class Cluster:
         self._shown_ends, self._shown_amounts = self._shown_parts[END], self._shown_parts[PROCS]
         self._by_end: tuple[Int64Array, Int64Array, int] | None = None
 
+    def show(self, counted: int, waiting: tuple[int, int]) -> None:
+        """Show so many parts, and the rows between these places of the array that ``waiting`` holds: a loop has changed them."""
+        self._counted, self._by_end = counted, None
+        self.waiting.show(*waiting)
+
     @property
     def table(self) -> Int64Array:
         """The columns of all rows so far, a row each, which may be written."""
@@ -106,9 +111,8 @@ class Cluster:
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
-        seen = self._columns
-        if seen is None:  # a view is asked for several times a round
-            rows = len(self.jobs)
+        seen, rows = self._columns, len(self.jobs)
+        if seen is None or len(seen.submit) != rows:  # a view is asked for several times a round
             submit, procs, estimate, memory, started, asked = self.long_columns
             seen = self._columns = Columns(
                 submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows], asked[:, :rows]
@@ -168,7 +172,6 @@ class Cluster:
                         column[row] = amount
         except (OverflowError, TypeError, ValueError) as error:
             raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
-        self._columns = None
         self.jobs += jobs
         self.codes += bytes((_QUEUED,)) * len(jobs)
         if self.shapes is not None:
@@ -224,10 +227,6 @@ class Cluster:
                 if amount > left:
                     return chunk.host, name, left
         return None
-
-    def withheld(self, host: int) -> tuple[int, int]:
-        """Return the processors and the memory that are free on a closed host."""
-        return self._withheld[host], self._withheld_memory[host]
 
     def run(
         self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False

@@ -31,6 +31,16 @@ class Waiting:
         # Entry by entry and in short moves, NumPy takes three times as long as this.
         self._cells = memoryview(cast(Any, array))
 
+    def show(self, head: int, tail: int) -> None:
+        """Hold the rows between two places of the array."""
+        self._head, self._tail = head, tail
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the places in the array of the first row and behind the last."""
+        if self._leaving:
+            self._let_go()
+        return self._head, self._tail
+
     def __len__(self) -> int:
         return self._tail - self._head - len(self._leaving)
 

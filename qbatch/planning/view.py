@@ -265,7 +265,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     @property
     def open_procs(self) -> int:
         """Processors of all open hosts, free or not."""
-        return sum(host.cpus for place, host in enumerate(self.machine.hosts) if place not in self.closed)
+        closed, machine = self.closed, self.machine
+        return machine.procs - sum(machine.hosts[place].cpus for place in closed) if closed else machine.procs
 
     def room(self) -> Room:
         """Return what is free now, for a pass to take from: ``if room.take(job): yield Start(job.row)``."""

@@ -33,7 +33,8 @@ from qbatch.planning.spaces.space import Reserved, jobs_of, reserved_in
 from qbatch.planning.view import View
 
 _looked_through, _forget_holders = live(lists.looked_through), live(lists.forget_holders)
-_list_pass, _note_pass = live(lists.list_pass_beside), live(lists.note_pass)
+_list_pass, _list_pass_of_pool = live(lists.list_pass_beside), live(lists.list_pass_of_pool)
+_note_pass = live(lists.note_pass)
 
 
 class ListMemory(LiveTables):
@@ -125,14 +126,11 @@ class Backfill:
             if self.rules.weights[BYPASS]:
                 tables.bypasses[[*view.withdrawn, *view.finished]] = 0.0
                 memory.seen = queue.copy(), tables.bypasses[queue]
-        # A reservation that stays is made even where nothing can start.
-        if len(queue) == 0 or not (self.rules.is_sticky or space.fits_any(queue)):
+        if len(queue) == 0:
             return []
-        if not self._remembers:
-            if len(queue) == 1 and isinstance(space, PoolSpace):
-                return [Start(row) for row in queue.tolist()]  # it fits
-            tables = self._host_list(len(queue))
-        return self._pass_by(view, tables)
+        # A reservation that stays is made even where nothing can start.
+        tables = tables if self._remembers else self._host_list(len(queue))
+        return self._pass_by(view, tables, reserves=self.rules.is_sticky)
 
     def _counted(self, view: View) -> list[int]:
         """Make one pass by the number of free processors; return the rows that start, in order."""
@@ -154,14 +152,23 @@ class Backfill:
         )  # fmt: skip
         return started[:count].tolist() if count else []
 
-    def _pass_by(self, view: View, tables: lists.HostList) -> list[Start]:
-        """Make one pass by these tables, in which its reservations stand then."""
-        space = view.space
+    def _pass_by(self, view: View, tables: lists.HostList, *, reserves: bool) -> list[Start]:
+        """Make one pass by these tables, in which its reservations stand then; ``reserves``: even where nothing can start."""
+        space, queue, columns = view.space, view.queue, view.window.long_columns
         whole = space.whole()
+        if isinstance(whole, PoolSpace) and self._order != SJF_BEHIND:
+            started, (ends, amounts, running) = np.empty(len(queue), np.int64), view.expected_ends()
+            count = _list_pass_of_pool(
+                view.now, view.free_procs, view.open_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
+                ends, amounts, running, started, reserves, *tables,
+            )  # fmt: skip
+            return space.starts(started[:count].tolist(), []) if count else []
+        if not (reserves or space.fits_any(queue)):
+            return []
         if whole is not None and self._order != SJF_BEHIND:
-            columns, begun = view.window.long_columns, np.empty((2, len(view.queue)), np.int64)
+            begun = np.empty((2, len(queue)), np.int64)
             count = _list_pass(
-                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.asked, view.queue,
+                view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
                 whole.hosts(), whole.parts(), begun, *tables,
             )  # fmt: skip
             return space.starts(*begun[:, :count].tolist()) if count else []
@@ -206,7 +213,7 @@ class Backfill:
         if len(view.queue) == 0:
             return [], []
         tables = self.copied_tables(view, is_afterwards=True)
-        starts = self._pass_by(view, tables)
+        starts = self._pass_by(view, tables, reserves=True)
         return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
 
     def reserved_after(self, view: View) -> list[Reserved]:

@@ -35,7 +35,9 @@ Observer = Callable[[Engine, Round], None]
 ProgressCallback = Callable[[int, int], None]
 """Called now and then with the rows that have arrived and the instant reached."""
 
-_PROGRESS_EVERY = 2000
+PROGRESS_EVERY = 2000
+"""Rounds between two calls of a progress callback."""
+
 _MOST_IDLE = 1_000_000
 _WAITING = Progress(0)
 
@@ -95,7 +97,7 @@ class Calendar:
             if observe is not None:
                 observe(self.engine, done)
             count += 1
-            if progress is not None and count % _PROGRESS_EVERY == 0:
+            if progress is not None and count % PROGRESS_EVERY == 0:
                 progress(self._arrived, instant)
         self._check_nobody_waits()
         schedule = self._record.schedule(self.source.workload(), name_of(self._policy))
@@ -118,11 +120,7 @@ class Calendar:
             return
         is_idle = all(isinstance(action, WakeAt) for action in done.actions)
         self._idle = self._idle + 1 if is_idle else 0
-        if self._idle > _MOST_IDLE:
-            raise DecisionError(
-                f"policy {name_of(self._policy)} was woken {_MOST_IDLE} times in a row by {done.at / 1e6:.15g} s and did "
-                "nothing but ask to be woken again"
-            )
+        check_idle(self._policy, self._idle, done.at)
 
     def _check_nobody_waits(self) -> None:
         view = self.engine.view()
@@ -256,6 +254,19 @@ class Calendar:
 
     def _resize(self, action: Resize, at: int) -> None:
         self._executor.resize(action.row, self._cut(action.row, at), action.procs, at)
+
+
+def check_idle(policy: Policy, times: int, at: int) -> None:
+    """Refuse a policy that was woken so often in a row and did nothing.
+
+    Raises:
+        DecisionError: it was more than a million times.
+    """
+    if times > _MOST_IDLE:
+        raise DecisionError(
+            f"policy {name_of(policy)} was woken {_MOST_IDLE} times in a row by {at / 1e6:.15g} s and did "
+            "nothing but ask to be woken again"
+        )
 
 
 def left_waiting(policy: str, count: int, first: int, free: int) -> str:

@@ -81,8 +81,8 @@ def run_compiled(
     """
     machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
     memory = compiled.new_memory(work, machine)
-    jobs, log = _jobs(work, machine, compiled, memory)
-    state, done = _state(work, machine, compiled), _done(work, compiled)
+    jobs, log = jobs_and_log(work, machine, compiled, memory)
+    state, done = state_of(work, machine, compiled), _done(work, compiled)
     counts, has_admission = state.counts[0], len(log.may_run) > 0
     for run_some, budget in _stages(loop_of(compiled, has_admission=has_admission), len(work)):
         is_done = run_some(jobs, log, state, done, memory, budget)
@@ -115,7 +115,7 @@ def is_warm(compiled: Compiled) -> bool:
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
-def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
+def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
     """Return what the jobs ask for, and what the log knows of them."""
     if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
         return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
@@ -132,7 +132,7 @@ def _jobs(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> 
     return jobs, LogTable(work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8))
 
 
-def _state(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
+def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
     """Return the tables of a machine on which nothing has happened yet."""
     needs, rows, most = compiled.needs, len(work), min(len(work), machine.procs) + 1
     is_interrupting = needs.gives == INTERRUPTIONS

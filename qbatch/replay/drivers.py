@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 
 from qbatch.engine.audit import breaches
@@ -10,13 +12,16 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels.jit import load
 from qbatch.planning.kernels.tables import INTERRUPTIONS
-from qbatch.planning.policy import PlanRules, Policy, compiled_of, name_of
+from qbatch.planning.policy import Phased, PlanRules, Policy, compiled_of, name_of
+from qbatch.planning.spaces import space_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
 
+MANY, MANY_MORE = 20_000, 400_000
+"""From so many jobs on a policy in Python is run by a compiled loop, if it is in the cache; and even if it has to be compiled."""
 
 _MOST_WORK = 2.0**61
 
@@ -46,7 +51,10 @@ def run(
         compiled, why = None, "for jobs of so much work"
     if driver == "compiled" and compiled is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled")
-    if driver == "engine" or compiled is None or workload is None or observe is not None:
+    is_plain = driver == "auto" and observe is None and not is_audited
+    if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload, machine, policy):
+        schedule = run_around_python(workload, machine, policy, progress)
+    elif driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
@@ -67,6 +75,51 @@ def run(
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
     return schedule
+
+
+def is_worth_a_loop(work: Workload, machine: Machine, policy: Policy) -> bool:
+    """Tell whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
+    if len(work) < MANY or not serves_around_python(machine, policy):
+        return False
+    from qbatch.replay.loop_engine import is_warm
+
+    return len(work) >= MANY_MORE or is_warm()
+
+
+def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
+    """Tell whether a replay of a workload is likely to compile its loop first."""
+    from qbatch.replay import compiled, loop_engine
+
+    found = compiled_of(policy, machine)
+    if found is not None:
+        return not compiled.is_warm(found)
+    return is_worth_a_loop(work, machine, policy) and not loop_engine.is_warm()
+
+
+def serves_around_python(machine: Machine, policy: Policy) -> bool:
+    """Tell whether there is a loop around a policy in Python: jobs live inside one host, and are not resized nor take turns."""
+    takes_turns = getattr(policy, "is_malleable", False) or isinstance(policy, Phased)
+    return space_of(machine).places(machine) == machine.hosts and not takes_turns
+
+
+def run_around_python(
+    work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None
+) -> Schedule:  # fmt: skip
+    """Return the schedule of a policy in Python: by the compiled loop, if all that it does with jobs is to start them.
+
+    Raises:
+        DecisionError: the policy asked for something that may not happen.
+    """
+    from qbatch.replay.loop_engine import LoopEngine, OtherActionError
+
+    try:
+        kept = deepcopy(policy)  # to begin anew with, should it have kept something beside its record
+    except Exception:
+        return Calendar(work, machine, policy).run(None, progress)
+    try:
+        return LoopEngine(work, machine, policy).run(progress)
+    except OtherActionError:
+        return Calendar(work, machine, kept).run(None, progress)
 
 
 def _counts_work(work: Workload) -> bool:

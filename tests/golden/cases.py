@@ -22,6 +22,7 @@ from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
 from qbatch.replay import Options, prepare, run
+from qbatch.replay.drivers import run_around_python, serves_around_python
 from qbatch.workloads import read_log
 from tests.engine.live import MACHINES as PLAIN_MACHINES
 from tests.engine.live import Life
@@ -168,8 +169,10 @@ def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) ->
     is_compiled = compiled_of(load_policy(name), machine) is not None
     drivers = ["engine"] if not is_compiled else ["compiled"] if is_whole else ["engine", "compiled"]
     schedules = [run(work, machine, load_policy(name), driver=driver) for driver in drivers]
+    if not is_whole and serves_around_python(machine, load_policy(name)):
+        schedules.append(run_around_python(work, machine, load_policy(name)))
     texts = [list(_lines(schedule)) for schedule in schedules]
-    assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loop differ"
+    assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loops differ"
     yield from texts[0]
     # A compiled loop does not count the promises that a policy breaks.
     if drivers[0] == "engine" and schedules[0].broken is not None:

@@ -8,12 +8,25 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, host_pass
+from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, fits_any, host_pass
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.order import BYPASS, in_order, priorities, stable_order
 from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
-from qbatch.planning.kernels.tables import END, MEMORY, PROCS, Instant, JobColumns, ScheduleTable, StateTables
+from qbatch.planning.kernels.tables import (
+    AMOUNTS,
+    CPUS,
+    END,
+    FREE,
+    MEMORY,
+    NAMED,
+    PROCS,
+    THERE,
+    Instant,
+    JobColumns,
+    ScheduleTable,
+    StateTables,
+)
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 
@@ -171,6 +184,33 @@ def list_pass_beside(
     rules = HostList(order, depth, weights, is_stopping, is_sticky, bypasses, held, holders)
     jobs = JobColumns(submit, procs, estimate, asked)
     return list_pass(instant, jobs, waiting, hosts, parts, begun[ROW], begun[WHERE], rules)
+
+
+@allocating_kernel
+def list_pass_of_pool(
+    now: int, free: int, there: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, asked: Int64Array,
+    waiting: Int64Array, ends: Int64Array, amounts: Int64Array, running: int, started: Int64Array, reserves: bool,
+    order: int, depth: int, weights: Float64Array, is_stopping: bool, is_sticky: bool, bypasses: Float64Array, held: Int64Array,
+    holders: Int64Array,
+) -> int:  # fmt: skip
+    """Make the pass of :func:`list_pass` over all waiting jobs of a pool; ``ends`` and ``amounts``: of the ``running`` jobs.
+
+    ``reserves``: reservations are made even where nothing can start.
+    """
+    hosts, begun = np.zeros((2, NAMED, 1), np.int64), np.empty((2, waiting.shape[0]), np.int64)
+    hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = free, there
+    if not (reserves or fits_any(waiting, asked, hosts)):
+        return 0
+    parts = np.zeros((AMOUNTS + NAMED, running), np.int64)
+    for place in range(running):
+        parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
+    count = list_pass_beside(
+        now, free, submit, procs, estimate, asked, waiting, hosts, parts, begun, order, depth, weights, is_stopping, is_sticky,
+        bypasses, held, holders,
+    )  # fmt: skip
+    for place in range(count):
+        started[place] = begun[ROW, place]
+    return count
 
 
 @allocating_kernel

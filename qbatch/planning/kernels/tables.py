@@ -81,6 +81,7 @@ COUNTS = record(
         ("until", np.int64),  # no round is made after this instant
         ("longest", np.int64),  # the longest queue so far
         ("timer", np.int64),  # when a round is made although nothing happens
+        ("decided", np.int64),  # starts that a policy in Python has decided on; below 0: it was not asked
         ("ends", np.int64),  # entries in the heap of ends
         ("intervals", np.int64),  # execution intervals noted
         ("ended", np.int64),  # jobs that ended in this round

@@ -21,10 +21,12 @@ from qbatch.planning.kernels.tables import (
     MEMORY,
     NAMED,
     NOBODY,
+    OF_ROW,
     PROCS,
     REFUSED_START,
     RESIZE,
     RESUME,
+    SINCE,
     SUSPEND,
     THERE,
     TRY,
@@ -138,12 +140,14 @@ def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Arra
 
 @kernel
 def write_part(
-    row: int, host: int, end: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
+    row: int, host: int, since: int, estimate: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
 ) -> None:
     """Write the part of a job on its host."""
-    parts[END, place], parts[HOST, place] = end, host
+    parts[END, place], parts[HOST, place] = since + estimate, host
     for resource in range(hosts.shape[1]):
         parts[AMOUNTS + resource, place] = taken(resource, row, host, asked, hosts)
+    if parts.shape[0] > AMOUNTS + hosts.shape[1]:
+        parts[SINCE, place], parts[OF_ROW, place] = since, row
 
 
 @inlined_kernel
@@ -154,19 +158,21 @@ def give_back(
     host = done.host[row]
     book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, done.start[row] + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(row, host, done.start[row], jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         leave_part(state.parts, running)
 
 
 @inlined_kernel
 def take(
-    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
+    row: int, host: int, running: int, now: int, has_parts: bool, is_booked: bool, jobs: JobColumns, state: StateTables,
+    done: ScheduleTable,
 ) -> None:  # fmt: skip
-    """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
+    """Take from a host what a job has that starts, unless that ``is_booked``; ``running``: the jobs that run, without it."""
     done.host[row] = host
-    book_job(row, host, -1, jobs.asked, state.hosts)
+    if not is_booked:
+        book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(row, host, now, jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         enter_part(state.parts, running)
 
 

@@ -1,0 +1,212 @@
+"""A policy in Python inside the compiled loop: the schedules of the engine, whatever the policy is and does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from qbatch.model.actions import Action, Chunk, Promise, Reject, Resume, Start, Suspend, WakeAt
+from qbatch.model.errors import DecisionError
+from qbatch.model.machine import Host, Machine, one_host
+from qbatch.model.reasons import Reason
+from qbatch.model.record import Schedule, Workload
+from qbatch.planning.view import View
+from qbatch.policies import load_policy
+from qbatch.replay import drivers, run
+from qbatch.replay.drivers import run_around_python, serves_around_python
+from qbatch.replay.loop_engine import LoopEngine, OtherActionError
+from tests.golden.cases import MACHINES, policies, random_workload
+from tests.harness import same_schedule
+
+SECOND = 1_000_000
+POOL, HOSTS = one_host(8), Machine((Host("a", 8, 2000), Host("b", 4, 1000)), single_host=True)
+
+
+class Doing:
+    """A policy made of one function."""
+
+    name = "doing"
+
+    def __init__(self, decide: Callable[[View], list[Action]]) -> None:
+        self.decide = decide
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """Return every policy with a loop around it, each on one machine."""
+    for turn, policy in enumerate(policies()):
+        for name in (list(MACHINES) * 2)[turn % len(MACHINES) :][: len(MACHINES)]:
+            if takes(policy, MACHINES[name]):
+                yield policy, name
+                break
+
+
+def takes(policy: str, machine: Machine) -> bool:
+    from tests.golden.cases import _works
+
+    return _works(policy, machine) and serves_around_python(machine, load_policy(policy))
+
+
+def alike(one: Schedule, other: Schedule) -> bool:
+    counts = [None if each.broken is None else each.broken.tolist() for each in (one, other)]
+    return same_schedule(one, other) and one.rejected == other.rejected and counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(("policy", "machine"), list(pairs()))
+def test_it_makes_the_schedule_of_the_engine(policy: str, machine: str) -> None:
+    for seed in range(4):
+        work = random_workload(random.Random(f"{machine} {seed}"), MACHINES[machine])
+        engine = run(work, MACHINES[machine], load_policy(policy), driver="engine")
+        assert alike(engine, run_around_python(work, MACHINES[machine], load_policy(policy))), seed
+
+
+def first_that_fits(view: View) -> Iterator[Action]:
+    room = view.room()
+    for job in view.waiting:
+        if room.take(job):
+            yield Start(job.row)
+
+
+def by_name_of_a_host(view: View) -> Iterator[Action]:
+    room = view.room()
+    for job in view.that_fit("estimate"):
+        for host in reversed(range(len(view.machine.hosts))):
+            if allocation := room.place_on(job, host):
+                yield Start(job.row, allocation)
+                break
+
+
+def with_more_memory(view: View) -> Iterator[Action]:
+    for job in view.waiting:
+        memory = view.free_memory[0]
+        if job.procs <= view.free[0] and job.memory <= memory:
+            yield Start(job.row, (Chunk(0, job.procs, memory),))
+            return
+
+
+def what_it_sees(view: View) -> Iterator[Action]:
+    """Promise what is told by everything that a view shows, so that a difference would be seen."""
+    seen = [view.now, *view.finished, *view.arrived, view.only_arrivals, view.free_procs, view.is_late, *view.ends, *view.amounts]
+    seen += [len(view.running), *view.running, *(run.since + run.expected_end + run.procs for run in view.running.values())]
+    seen += [run.done + run.since + run.expected_end for run in view.ended]
+    seen += [view.columns.started.sum(), len(view.columns.submit), *view.pieces.ravel(), *view.free_memory]
+    for row in view.queue.tolist():
+        if row not in view.promises:
+            yield Promise(row, view.now + 1000 * SECOND + hash(tuple(map(int, seen))) % 1000)
+    yield WakeAt(view.now + 3 * SECOND) if len(view.queue) and len(view.running) else WakeAt(view.now + 10**12)
+    yield from first_that_fits(view)
+
+
+def without_end(view: View) -> Iterator[Action]:
+    if len(view.queue) or view.running:
+        yield from what_it_sees(view)
+
+
+def some_refused(view: View) -> Iterator[Action]:
+    for row in view.arrived:
+        if row % 5 == 3:
+            yield Reject(row, Reason("five", "doing", "each fifth job is refused"))
+    refused = {row for row in view.arrived if row % 5 == 3}
+    yield from (action for action in first_that_fits(view) if action.row not in refused)
+
+
+@pytest.mark.parametrize("machine", [POOL, HOSTS], ids=["pool", "hosts"])
+@pytest.mark.parametrize("decide", [first_that_fits, by_name_of_a_host, with_more_memory, without_end, some_refused])
+def test_a_policy_of_ones_own_is_shown_what_the_engine_shows(decide: Callable, machine: Machine) -> None:
+    for seed in range(6):
+        work = random_workload(random.Random(seed), machine)
+        by_engine = told(lambda *given: run(*given, driver="engine"), work, machine, decide)
+        assert by_engine == told(run_around_python, work, machine, decide)
+
+
+def told(replay: Callable[..., Schedule], work: Workload, machine: Machine, decide: Callable) -> object:
+    """Return everything that a schedule says, or why there is none."""
+    try:
+        schedule = replay(work, machine, Doing(decide))
+    except DecisionError as error:
+        return str(error)
+    columns = (schedule.start, schedule.end, schedule.kind, schedule.promise, schedule.first_promise)
+    return [column.tolist() for column in columns], schedule.queue_max, schedule.rejected
+
+
+def suspend(view: View) -> list[Action]:
+    return [Suspend(row) for row in view.running if view.finished] + list(first_that_fits(view))
+
+
+FAULTS = {
+    "twice": lambda view: [Start(row) for row in view.queue.tolist()[:1]] * 2,
+    "no such row": lambda view: [Start(99)],
+    "no whole number": lambda view: [Start(float(view.queue[0]))] if len(view.queue) else [],
+    "no room": lambda view: [Start(row) for row in view.queue.tolist()],
+    "no host": lambda view: [Start(row, (Chunk(7, view.jobs[row].procs),)) for row in view.queue.tolist()],
+    "fewer processors": lambda view: [Start(row, (Chunk(0, view.jobs[row].procs - 1),)) for row in view.queue.tolist()],
+    "nothing": lambda view: [],
+    "no action": lambda view: ["start"],
+    "fails": lambda view: [1 // 0],
+    "woken now": lambda view: [WakeAt(view.now)],
+    "later promise": lambda view: [Promise(row, view.now + view.now) for row in view.queue.tolist()],
+    "refused and started": lambda view: [
+        action for row in view.queue.tolist() for action in (Reject(row, Reason("no", "doing", "no")), Start(row))
+    ],
+    "suspends": suspend,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("machine", [POOL, HOSTS], ids=["pool", "hosts"])
+def test_what_may_not_happen_is_refused_in_the_words_of_the_engine(fault: str, machine: Machine) -> None:
+    work = random_workload(random.Random(5), machine)
+    with pytest.raises(DecisionError) as engine:
+        run(work, machine, Doing(FAULTS[fault]), driver="engine")
+    with pytest.raises(DecisionError) as loop:
+        run_around_python(work, machine, Doing(FAULTS[fault]))
+    assert str(loop.value) == str(engine.value)
+
+
+def test_a_policy_that_suspends_is_run_by_the_engine_as_it_was_at_first() -> None:
+    class Counting:
+        """It keeps beside its record how often it was asked, which it should not."""
+
+        passes = 0
+
+        def decide(self, view: View) -> Iterator[Action]:
+            self.passes += 1
+            if self.passes > 9 and view.running and not view.suspended:
+                yield Suspend(min(view.running))
+            if view.suspended and not view.running and not len(view.queue):
+                yield from map(Resume, view.suspended)
+            yield from first_that_fits(view)
+
+    work = random_workload(random.Random(11), POOL)
+    with pytest.raises(OtherActionError):
+        LoopEngine(work, POOL, Counting()).run()
+    assert alike(run(work, POOL, Counting(), driver="engine"), run_around_python(work, POOL, Counting()))
+
+
+def test_the_loop_is_taken_for_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, taken = random_workload(random.Random(2), POOL), []
+    monkeypatch.setattr(drivers, "run_around_python", lambda *given: taken.append(given) or run_around_python(*given))
+    run(work, POOL, Doing(first_that_fits))
+    assert not taken
+    monkeypatch.setattr(drivers, "MANY", len(work))
+    monkeypatch.setattr(drivers, "MANY_MORE", len(work))
+    run(work, POOL, Doing(first_that_fits))
+    run(work, POOL, Doing(first_that_fits), driver="engine")
+    run(work, Machine((Host("a", 4), Host("b", 4))), Doing(first_that_fits))
+    assert len(taken) == 1
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    work = random_workload(random.Random(3), POOL)
+    from qbatch.replay import loop_engine
+
+    before, loop_engine.PROGRESS_EVERY = loop_engine.PROGRESS_EVERY, 10
+    try:
+        run_around_python(work, POOL, Doing(first_that_fits), lambda arrived, now: told.append((arrived, now)))
+    finally:
+        loop_engine.PROGRESS_EVERY = before
+    assert told
+    assert told == sorted(told)
+    assert told[-1][0] <= len(work)
