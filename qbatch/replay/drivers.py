@@ -20,7 +20,7 @@ from qbatch.replay.sources import Source
 DRIVERS = ("auto", "compiled", "engine")
 """Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
 
-MANY, MANY_MORE = 20_000, 400_000
+MANY, MANY_MORE = 20_000, 100_000
 """From so many jobs on a policy in Python is run by a compiled loop, if it is in the cache; and even if it has to be compiled."""
 
 _MOST_WORK = 2.0**61

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from qbatch.engine.cluster import ASKED, ESTIMATED, STARTED, SUBMITTED
+from qbatch.engine.cluster import ASKED, ESTIMATED, STARTED, SUBMITTED, ClusterWindow
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
@@ -32,7 +32,7 @@ from qbatch.planning.view import Run, View
 from qbatch.replay.calendar import PROGRESS_EVERY, ProgressCallback, check_idle, left_waiting
 from qbatch.replay.compiled import jobs_and_log, state_of
 from qbatch.replay.kernels import loop
-from qbatch.replay.sources import arrivals_of
+from qbatch.replay.sources import AT_ONCE, arrivals_of
 
 _QUEUED, _RUNNING, _FINISHED = CODES[State.QUEUED], CODES[State.RUNNING], CODES[State.FINISHED]
 _NEEDS = Needs(reads=PARTS, has_hosts=True, has_timers=True, reads_ended=True)
@@ -57,6 +57,8 @@ class OtherActionError(Exception):
 
 class LoopEngine(Engine):
     """An engine for one workload, whose ends, arrivals and starts a compiled loop makes.
+
+    The loop and the cluster have the same arrays: what the loop writes there is what views show.
 
     Args:
         work: the jobs, in order of sequence.
@@ -83,7 +85,7 @@ class LoopEngine(Engine):
         cluster.waiting = Waiting(state.waiting)
         self._running: dict[int, None] = {}  # the running rows, in order of start
         cluster.running = cast(Any, _Running(self._run_of, self._running))
-        self._window = type(self._window)(cluster)
+        self._window = ClusterWindow(cluster)
         self._decided = 0
         self._rejected: list[Rejection] = []
         self._breaks: dict[int, int] = {}
@@ -97,7 +99,7 @@ class LoopEngine(Engine):
         """
         cluster, counts, running, wake_at, codes = self._cluster, self._counts, self._running, self._wake_at, self._cluster.codes
         ended, idle = _cells(self._state.ended), 0
-        coming: Iterator[Job] = (arrival.job for arrival in arrivals_of(self._work, np.arange(len(self._work)), None, 0))
+        coming = _jobs_of(self._work)
         for count, now in enumerate(_rounds(self._jobs, self._log, self._state, self._done, 0), 1):
             self.now = now
             if self._over:
@@ -245,6 +247,13 @@ class _Ended(Sequence[Run]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def _jobs_of(work: Workload) -> Iterator[Job]:
+    """Return the jobs of a workload in order, made from its columns some at a time."""
+    for begin in range(0, len(work), AT_ONCE):
+        places = np.arange(begin, min(begin + AT_ONCE, len(work)))
+        yield from (arrival.job for arrival in arrivals_of(work, places, None, begin))
 
 
 def _cells(array: Int64Array) -> memoryview[int]:

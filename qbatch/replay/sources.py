@@ -15,7 +15,7 @@ from qbatch.engine.round import Round
 from qbatch.model.job import Job
 from qbatch.model.record import Workload
 
-_AT_ONCE = 1024
+AT_ONCE = 1024
 """Jobs that are made from the columns together."""
 
 
@@ -119,7 +119,7 @@ class LogSource:
     def _fetch(self) -> None:
         """Make the jobs that come next, many at once."""
         begin = self._made
-        places = np.arange(begin, min(begin + _AT_ONCE, len(self._workload)))
+        places = np.arange(begin, min(begin + AT_ONCE, len(self._workload)))
         self._coming = list(arrivals_of(self._workload, places, None, begin, self.offset))
         self._coming.reverse()
         self._made += len(self._coming)

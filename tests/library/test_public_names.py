@@ -104,10 +104,10 @@ def test_replay_looks_like_a_function() -> None:
 
 
 def test_a_patch_finds_the_modules_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qbatch.replay.sources._AT_ONCE", 3)
+    monkeypatch.setattr("qbatch.replay.sources.AT_ONCE", 3)
     from qbatch.replay import sources
 
-    assert sources._AT_ONCE == 3
+    assert sources.AT_ONCE == 3
 
 
 @pytest.mark.parametrize("name", [name for name in qbatch.__all__ if name != "__version__"])

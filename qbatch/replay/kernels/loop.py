@@ -214,10 +214,11 @@ def rounds_to_decide(
 ) -> Iterator[int]:  # fmt: skip
     """Go through the rounds and stop in each where the policy decides, with its instant.
 
-    A generator holds the tables: to go on costs a fifth of a microsecond, and a call that is given them two.
+    A generator has the tables: to go on costs a fifth of a microsecond, where a call that is given them costs several.  As for
+    every kernel, the caller has to keep the arrays.
     """
     while not run_to_decision(jobs, log, state, done, memory, FOREVER):
-        yield state.counts[0].now
+        yield int(state.counts[0].now)
 
 
 @cache
