@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def run_around_python(
     from qbatch.replay.loop_engine import LoopEngine, OtherActionError
 
     try:
-        kept = deepcopy(policy)  # to begin anew with, should it have kept something beside its record
+        kept = copy(policy)  # to begin anew with; a deep copy would copy the kernels that it has, which are known by identity
     except Exception:
         return Calendar(work, machine, policy).run(None, progress)
     try:

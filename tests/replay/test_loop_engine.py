@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -210,3 +211,14 @@ def test_progress_is_told() -> None:
     assert told
     assert told == sorted(told)
     assert told[-1][0] <= len(work)
+
+
+def test_a_policy_that_begins_anew_still_has_its_own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that compared its kernel with a copy of it took too little space, and wrote behind it."""
+    given: list[Any] = []
+    calendar = drivers.Calendar
+    monkeypatch.setattr(drivers, "Calendar", lambda *facts, **more: given.append(facts[2]) or calendar(*facts, **more))
+    work, chosen = random_workload(random.Random("one host 0"), POOL), cast(Any, load_policy("soon:inner=hybrid"))
+    assert alike(run_around_python(work, POOL, chosen), run(work, POOL, load_policy("soon:inner=hybrid"), driver="engine"))
+    assert given[0] is not chosen
+    assert vars(given[0].inner) == vars(chosen.inner)
