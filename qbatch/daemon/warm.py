@@ -64,7 +64,7 @@ def _stamp(policy: str) -> Path | None:
 def _live(name: str, machine: Machine) -> None:
     """Let one of everything happen: arrivals, early and late ends, jobs taken back, hosts closed and opened."""
     engine = Engine(machine, load_policy(name))
-    widths = (2, 4, 2, 1, 1, 2, 1, 2)  # beside the second, narrower ones wait although there is room now
+    widths = (2, 4, 2, 1, 1, 2, 1, 2)  # narrower jobs wait behind the second one while processors are free
     first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
     engine.handle(0, first)
     engine.handle(1, [Submitted(_job(9, 1, machine))])

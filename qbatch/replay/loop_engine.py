@@ -1,8 +1,8 @@
 """A policy in Python inside the compiled loop: the loop stops where the policy decides, and goes on with what it decided.
 
-Ends, arrivals, timers and starts are compiled (:mod:`qbatch.replay.kernels.loop`); views, checks and what is done beside starts
-are those of the engine.  This serves jobs that live inside one host, and policies that let a job run to its end once it has
-started.
+The loop carries out ends, arrivals, timers and starts (:mod:`qbatch.replay.kernels.loop`); the engine makes the views, checks
+each action and carries out all others.  This serves machines where a job lives inside one host, and policies that let each job
+run to its end once it has started.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OtherActionError(Exception):
 
 
 class LoopEngine(Engine):
-    """An engine for one workload, whose ends, arrivals and starts a compiled loop makes.
+    """An engine for one workload; a compiled loop carries out its ends, arrivals and starts.
 
     The loop and the cluster have the same arrays: what the loop writes there is what views show.
 

@@ -59,7 +59,8 @@ PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
 """Rows of ``parts``: processors and memory."""
 
 SINCE, OF_ROW = -2, -1
-"""Rows of ``parts`` behind the others that only the engine keeps: since when the job runs, and its row."""
+"""Rows of ``parts`` behind the others, which the engine keeps, and the loop for a policy in Python: since when the job runs, and
+its row."""
 
 
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
