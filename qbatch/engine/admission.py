@@ -196,6 +196,14 @@ class Admission:
             fits &= np.any(has_host, axis=0) & (asked[NAMED:] >= 0).all(axis=0)
         return fits
 
+    def takes(self, asked: Int64Array) -> BoolArray:
+        """Tell the same of jobs that ask for no chunks, on every machine."""
+        if not self.machine.chunked:
+            return self.holds(asked)
+        kinds, kind_of = np.unique(asked[:NAMED], axis=1, return_inverse=True)
+        jobs = (Job(number=0, submit=0, procs=procs, estimate=0, memory=memory) for procs, memory in kinds.T.tolist())
+        return np.array([self.refusal(job) is None for job in jobs], np.bool_)[kind_of.ravel()]
+
     def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
         """Tell for which rows the hosts of a chunked machine could hold the chunks: jobs of one shape are alike."""
         asked, inverse = np.unique(shapes.of[rows], return_inverse=True)

@@ -393,10 +393,14 @@ class Engine(AsksPolicy):
             arrived = [row for row, is_held in zip(arrived, could, strict=True) if is_held]
             cluster.parked.append(parked)
         cluster.waiting.append(arrived)
-        if cluster.shapes is not None and cluster.shapes.is_full():
-            # Forget the shapes of jobs that do not wait any more, nor can wait again.
-            cluster.shapes.renew(map(cluster.job, cluster.shaped_rows().tolist()))
+        self._forget_shapes()
         return tuple(arrived), tuple(refused), tuple(parked)
+
+    def _forget_shapes(self) -> None:
+        """If there are many, forget the shapes of jobs that do not wait any more, nor can wait again."""
+        shapes = self._cluster.shapes
+        if shapes is not None and shapes.is_full():
+            shapes.renew(map(self._cluster.job, self._cluster.shaped_rows().tolist()))
 
     def _carry_out(self, action: Action) -> Action:
         found = checks.CHECKS[type(action)](self._cluster, action, self.now or 0)

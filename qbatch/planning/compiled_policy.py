@@ -157,6 +157,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         started=np.empty(len(queue) + 1, np.int64),
         places=np.empty(len(queue) + 1, np.int64),
         ended=np.array(view.finished, np.int64),
+        stopped=_NONE,
         returned=np.array(view.requeued, np.int64),
         runs=np.empty(0, RUN),
         running=_NONE,
@@ -170,7 +171,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
 def actions_of(written: RecordArray, view: View) -> list[Action]:
     """Return what rows of ``ACTION`` say; a job that goes on with other processors than before is resized first."""
     actions: list[Action] = []
-    for kind, row, host, procs, held, until in written.tolist():
+    for kind, row, host, procs, held, until, _ in written.tolist():
         if kind == SUSPEND:
             actions.append(Suspend(row))
         elif kind in (START, TRY):

@@ -268,7 +268,7 @@ def _tables_of(
     rows, running = np.array([run.row for run in runs], np.int64), view.running
     parts = [run.allocation[0] for run in runs]
     facts = [
-        (run.since if run.row in running else -1, run.done, -1, -1, part.procs, part.memory, 0)
+        (run.since if run.row in running else -1, run.done, -1, run.expected_end, -1, 0, part.procs, part.memory, 1, 0)
         for run, part in zip(runs, parts, strict=True)
     ]
     # What stands of other rows is not looked at.

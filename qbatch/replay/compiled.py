@@ -123,7 +123,7 @@ def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: A
     asked[CPUS], asked[MEMORY] = work.procs, work.memory
     for place, name in enumerate(machine.resources, NAMED):
         asked[place] = work.resources.get(name, 0)
-    may_run = Admission(machine).holds(asked)
+    may_run = Admission(machine).takes(asked)
     for name in work.resources.keys() - set(machine.resources):
         may_run &= work.resources[name] == 0
     if compiled.takes is not None:
@@ -140,18 +140,22 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     ended = most if needs.reads_ended or is_interrupting else 0
     counts = np.zeros(1, COUNTS)
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
+    counts["decided"] = counts["last"] = -1
     there = Machine(space_of(machine).places(machine)).there
+    # Each part of a job has a processor; behind those in use there is space for all of one job.
+    places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == NO_PARTS else most
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
-    runs["is_cut"] = 0
+    runs["is_trial"] = runs["is_cut"] = 0
     return StateTables(
         counts=counts,
         endings=np.empty((4 * most + 64 if is_interrupting else most, 2), np.int64),
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
-        parts=np.empty((AMOUNTS + len(there), 0 if needs.reads == NO_PARTS else most), np.int64),
+        parts=np.empty((AMOUNTS + len(there) + 2 * is_interrupting, places), np.int64),
         hosts=np.array([there, there], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
         ended=np.empty(ended, np.int64),
+        stopped=np.empty(interrupted, np.int64),
         returned=np.empty(interrupted, np.int64),
         runs=runs,
         running=np.empty(interrupted, np.int64),

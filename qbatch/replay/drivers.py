@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from qbatch.engine.audit import breaches
@@ -12,8 +10,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels.jit import load
 from qbatch.planning.kernels.tables import INTERRUPTIONS
-from qbatch.planning.policy import Phased, PlanRules, Policy, compiled_of, name_of
-from qbatch.planning.spaces import space_of
+from qbatch.planning.policy import PlanRules, Policy, compiled_of, name_of
 from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
@@ -52,7 +49,7 @@ def run(
     if driver == "compiled" and compiled is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled")
     is_plain = driver == "auto" and observe is None and not is_audited
-    if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload, machine, policy):
+    if workload is not None and compiled is None and is_plain and is_worth_a_loop(workload):
         schedule = run_around_python(workload, machine, policy, progress)
     elif driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
@@ -77,9 +74,9 @@ def run(
     return schedule
 
 
-def is_worth_a_loop(work: Workload, machine: Machine, policy: Policy) -> bool:
+def is_worth_a_loop(work: Workload) -> bool:
     """Tell whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
-    if len(work) < MANY or not serves_around_python(machine, policy):
+    if len(work) < MANY or not _counts_work(work):
         return False
     from qbatch.replay.loop_engine import is_warm
 
@@ -93,38 +90,25 @@ def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
     found = compiled_of(policy, machine)
     if found is not None:
         return not compiled.is_warm(found)
-    return is_worth_a_loop(work, machine, policy) and not loop_engine.is_warm()
-
-
-def serves_around_python(machine: Machine, policy: Policy) -> bool:
-    """Tell whether there is a loop around a policy in Python: jobs live inside one host, and are not resized nor take turns."""
-    takes_turns = getattr(policy, "is_malleable", False) or isinstance(policy, Phased)
-    return space_of(machine).places(machine) == machine.hosts and not takes_turns
+    return is_worth_a_loop(work) and not loop_engine.is_warm()
 
 
 def run_around_python(
     work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None
 ) -> Schedule:  # fmt: skip
-    """Return the schedule of a policy in Python: by the compiled loop, if all that it does with jobs is to start them.
+    """Return the schedule of a policy in Python, by the compiled loop.
 
     Raises:
         DecisionError: the policy asked for something that may not happen.
     """
-    from qbatch.replay.loop_engine import LoopEngine, OtherActionError
+    from qbatch.replay.loop_engine import LoopEngine
 
-    try:
-        kept = copy(policy)  # to begin anew with; a deep copy would copy the kernels that it has, which are known by identity
-    except Exception:
-        return Calendar(work, machine, policy).run(None, progress)
-    try:
-        return LoopEngine(work, machine, policy).run(progress)
-    except OtherActionError:
-        return Calendar(work, machine, kept).run(None, progress)
+    return LoopEngine(work, machine, policy).run(progress)
 
 
 def _counts_work(work: Workload) -> bool:
     """Tell whether the work of every job is a number of processor-microseconds that compiled code counts."""
-    return bool((work.run.astype(np.float64) * work.procs < _MOST_WORK).all())
+    return bool((np.maximum(work.run, work.estimate).astype(np.float64) * work.procs < _MOST_WORK).all())
 
 
 def _breaks_promises(policy: Policy) -> bool:

@@ -83,7 +83,7 @@ class NetworkRun:
         self._state = StateTables(
             counts=counts, endings=np.empty((processors, 2), np.int64), waiting=none, parts=np.empty((4, 0), np.int64),
             hosts=np.empty((2, 0, 0), np.int64), started=np.empty(processors + 1, np.int64), places=none,
-            ended=np.empty(processors, np.int64), returned=none, runs=np.empty(0, RUN), running=none,
+            ended=np.empty(processors, np.int64), stopped=none, returned=none, runs=np.empty(0, RUN), running=none,
             intervals=np.empty(0, INTERVAL), actions=np.empty(0, ACTION),
         )  # fmt: skip
         self._done = ScheduleTable(np.full(rows, -1), np.zeros(rows, np.int8), none, np.full(rows, -1), none, none)

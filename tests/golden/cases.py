@@ -22,7 +22,7 @@ from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
 from qbatch.replay import Options, prepare, run
-from qbatch.replay.drivers import run_around_python, serves_around_python
+from qbatch.replay.drivers import run_around_python
 from qbatch.workloads import read_log
 from tests.engine.live import MACHINES as PLAIN_MACHINES
 from tests.engine.live import Life
@@ -169,7 +169,7 @@ def _replayed(name: str, work: Workload, machine: Machine, *, is_whole: bool) ->
     is_compiled = compiled_of(load_policy(name), machine) is not None
     drivers = ["engine"] if not is_compiled else ["compiled"] if is_whole else ["engine", "compiled"]
     schedules = [run(work, machine, load_policy(name), driver=driver) for driver in drivers]
-    if not is_whole and serves_around_python(machine, load_policy(name)):
+    if not is_whole:
         schedules.append(run_around_python(work, machine, load_policy(name)))
     texts = [list(_lines(schedule)) for schedule in schedules]
     assert all(text == texts[0] for text in texts), f"{name}: the engine and the compiled loops differ"

@@ -522,10 +522,10 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
                 actions[place] = actions[place - 1]
                 place -= 1
             action = actions[place]
-            action.row, action.host, action.procs, action.until = row, job[HOST], procs, -1
+            action.row, action.host, action.procs, action.until, action.parts = row, job[HOST], procs, -1, 0
             action.held = job[HELD] if state.hosts[job[HOST], MEMORY] > 0 else 0
             if procs == 0:
-                action.kind = SUSPEND
+                action.kind, action.held = SUSPEND, 1
             elif had > 0:
                 action.kind = RESIZE
             elif had == 0:

@@ -34,7 +34,7 @@ from qbatch.planning.kernels.tables import (
     record,
 )
 from qbatch.planning.kernels.types import Int64Array, RecordArray
-from qbatch.planning.kernels.verbs import book
+from qbatch.planning.kernels.verbs import book, time_left
 
 HOST, PROCS, TOTAL, EXECUTED, ROW = 0, 1, 2, 3, 4
 """Rows of ``victims``: the jobs that may be suspended, by sequence.  Host (-1: it is gone), processors, time in the system, time
@@ -267,15 +267,6 @@ def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) 
 
 
 @kernel
-def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
-    """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
-    run = state.runs[row]
-    if run.procs == jobs.procs[row]:  # no product, which could overflow
-        return int(max(jobs.estimate[row] - run.done // run.procs, 0))
-    return int(max(-(-(jobs.estimate[row] * jobs.procs[row] - run.done) // run.procs), 0))
-
-
-@kernel
 def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> int:
     """Show a job as running; return how many are shown."""
     shown = memory.shown[count]
@@ -391,7 +382,7 @@ def serve(
         suspended = memory.suspended[counts[ASLEEP]]
         suspended.row, suspended.guest = victim, row
         counts[ASLEEP] += 1
-        write(SUSPEND, victim, host, 0, state.runs[victim].held, -1, count, state)
+        write(SUSPEND, victim, host, 0, 1, -1, count, state)
         count += 1
     quantum, held = memory.quanta[counts[QUANTA]], need if hosts[THERE, MEMORY, host] > 0 else 0
     quantum.guest, quantum.idle = row, min(hosts[FREE, CPUS, host], jobs.procs[row])
@@ -410,3 +401,4 @@ def write(
     """Write an action behind ``count`` others."""
     action = state.actions[count]
     action.kind, action.row, action.host, action.procs, action.held, action.until = kind, row, host, procs, held, until
+    action.parts = 0

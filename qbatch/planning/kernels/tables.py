@@ -59,8 +59,7 @@ PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
 """Rows of ``parts``: processors and memory."""
 
 SINCE, OF_ROW = -2, -1
-"""Rows of ``parts`` behind the others, which the engine keeps, and the loop for a policy in Python: since when the job runs, and
-its row."""
+"""Rows of ``parts`` behind the others, where jobs are interrupted: since when the job runs, and its row."""
 
 
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
@@ -82,11 +81,15 @@ COUNTS = record(
         ("until", np.int64),  # no round is made after this instant
         ("longest", np.int64),  # the longest queue so far
         ("timer", np.int64),  # when a round is made although nothing happens
-        ("decided", np.int64),  # starts that a policy in Python has decided on; below 0: it was not asked
+        ("decided", np.int64),  # actions of a policy in Python that are to be carried out; below 0: it was not asked
         ("ends", np.int64),  # entries in the heap of ends
         ("intervals", np.int64),  # execution intervals noted
+        ("parts", np.int64),  # parts of running jobs in use
         ("ended", np.int64),  # jobs that ended in this round
+        ("stopped", np.int64),  # jobs that were suspended in this round because their time was over
         ("returned", np.int64),  # trials that were over in this round
+        ("starts", np.int64),  # jobs that started for the first time in this round
+        ("last", np.int64),  # the last row that left the queue in this round
         ("fault", np.int64),  # why what a policy decided was refused (:mod:`verbs`); 0: nothing was
         ("fault_row", np.int64),  # and the row that it was about
     ]
@@ -98,9 +101,12 @@ RUN = record(
         ("since", np.int64),  # when it last began to run; -1: it does not run
         ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
         ("due", np.int64),  # when it ends; -1: it does not run
-        ("until", np.int64),  # when its trial is over; -1: it runs no trial
+        ("end", np.int64),  # when it ends by its estimate
+        ("until", np.int64),  # when it runs no longer: its trial is over, or it is suspended; -1: never
+        ("is_trial", np.int64),  # whether it runs a trial
         ("procs", np.int64),  # processors that it has
-        ("held", np.int64),  # memory that it has
+        ("held", np.int64),  # memory that it has on its first host
+        ("keeps", np.int64),  # of a suspended job, whether it keeps its memory
         ("is_cut", np.int64),  # whether an execution interval of it was noted
     ]
 )
@@ -125,10 +131,11 @@ ACTION = record(
     [
         ("kind", np.int64),
         ("row", np.int64),
-        ("host", np.int64),  # of a start
-        ("procs", np.int64),  # of a start and a resize
-        ("held", np.int64),  # memory, of a start
-        ("until", np.int64),  # of a trial
+        ("host", np.int64),  # of a start and a resumption
+        ("procs", np.int64),  # of a start, a resumption and a resize
+        ("held", np.int64),  # memory, of a start and a resumption; of a suspension, 0: the memory is given back
+        ("until", np.int64),  # of a start and a resumption, -1: never
+        ("parts", np.int64),  # parts that stand behind those in use for it; 0: one, of what is said above
     ]
 )
 """What a policy that interrupts jobs wants done."""
@@ -171,7 +178,8 @@ class StateTables(NamedTuple):
     ``counts[1]``: of ``COUNTS``.  ``endings[., 2]``: a heap of ends, instant and row (:mod:`heap`).
     ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[2 + N, P]``.
     ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
-    ``ended[P]``, ``returned[P]``: the rows that ended in this round, and whose trials were over.
+    ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in this round, that were suspended because their time was
+    over, and whose trials were over.
     Only where jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
     ``INTERVAL``; ``actions[.]`` of ``ACTION``.
     """
@@ -184,6 +192,7 @@ class StateTables(NamedTuple):
     started: Int64Array
     places: Int64Array
     ended: Int64Array
+    stopped: Int64Array
     returned: Int64Array
     runs: RecordArray
     running: Int64Array

@@ -54,10 +54,10 @@ def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
 
 
 @kernel
-def close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> int:
+def close_gaps(waiting: Int64Array, head: int, begun: Int64Array, last: int) -> int:
     """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
 
-    ``start``: by row since when it runs, below 0 if it waits.  ``last`` is the last row that started.  Those before it move up to
+    ``begun``: by row, below 0 if it waits.  ``last`` is the last row that started.  Those before it move up to
     it, so that what stands behind is not touched.
     """
     read = head
@@ -66,7 +66,7 @@ def close_gaps(waiting: Int64Array, head: int, start: Int64Array, last: int) -> 
     kept = read + 1
     while read >= head:
         row = waiting[read]
-        if start[row] < 0:
+        if begun[row] < 0:
             kept -= 1
             waiting[kept] = row
         read -= 1
@@ -140,14 +140,12 @@ def book_job(row: int, host: int, sign: int, asked: Int64Array, hosts: Int64Arra
 
 @kernel
 def write_part(
-    row: int, host: int, since: int, estimate: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
-) -> None:
+    row: int, host: int, end: int, place: int, asked: Int64Array, hosts: Int64Array, parts: Int64Array
+) -> None:  # fmt: skip
     """Write the part of a job on its host."""
-    parts[END, place], parts[HOST, place] = since + estimate, host
+    parts[END, place], parts[HOST, place] = end, host
     for resource in range(hosts.shape[1]):
         parts[AMOUNTS + resource, place] = taken(resource, row, host, asked, hosts)
-    if parts.shape[0] > AMOUNTS + hosts.shape[1]:
-        parts[SINCE, place], parts[OF_ROW, place] = since, row
 
 
 @inlined_kernel
@@ -158,21 +156,19 @@ def give_back(
     host = done.host[row]
     book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, done.start[row], jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(row, host, done.start[row] + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         leave_part(state.parts, running)
 
 
 @inlined_kernel
 def take(
-    row: int, host: int, running: int, now: int, has_parts: bool, is_booked: bool, jobs: JobColumns, state: StateTables,
-    done: ScheduleTable,
+    row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
-    """Take from a host what a job has that starts, unless that ``is_booked``; ``running``: the jobs that run, without it."""
+    """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
     done.host[row] = host
-    if not is_booked:
-        book_job(row, host, -1, jobs.asked, state.hosts)
+    book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
-        write_part(row, host, now, jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
+        write_part(row, host, now + jobs.estimate[row], running, jobs.asked, state.hosts, state.parts)
         enter_part(state.parts, running)
 
 
@@ -262,13 +258,64 @@ def note_interval(row: int, now: int, is_kept: int, state: StateTables, done: Sc
 
 
 @kernel
-def go_on(row: int, procs: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables) -> None:
-    """Let a job run on from now with so many processors."""
+def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
+    """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
     run = state.runs[row]
-    run.since, run.procs = now, procs
-    left = log.run[row] * jobs.procs[row] - run.done
-    run.due = now + (-(-left // procs) if left > 0 else 0)
-    note_end(run.due, row, state)
+    if run.procs == jobs.procs[row]:  # no product, which could overflow
+        return int(max(jobs.estimate[row] - run.done // run.procs, 0))
+    return int(max(-(-(jobs.estimate[row] * jobs.procs[row] - run.done) // run.procs), 0))
+
+
+@kernel
+def move_part(place: int, to: int, parts: Int64Array) -> None:
+    """Write the part at one place to another one."""
+    for field in range(parts.shape[0]):
+        parts[field, to] = parts[field, place]
+
+
+@kernel
+def take_out(row: int, state: StateTables) -> int:
+    """Take the parts of a running job out; they stand behind those in use.  Return how many they are."""
+    counts, parts, end = state.counts[0], state.parts, state.runs[row].end
+    count, gone = counts.parts, 0
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if parts[END, middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    for place in range(low, count):
+        if parts[OF_ROW, place] == row:
+            move_part(place, count + gone, parts)
+            gone += 1
+        elif gone > 0:
+            move_part(place, place - gone, parts)
+    for place in range(count, count + gone):
+        move_part(place, place - gone, parts)
+    counts.parts = count - gone
+    return gone
+
+
+@kernel
+def put_in(row: int, count: int, state: StateTables) -> None:
+    """Bring the ``count`` parts of a job that stand behind those in use to their places, by its expected end."""
+    counts, parts, run = state.counts[0], state.parts, state.runs[row]
+    for place in range(counts.parts, counts.parts + count):
+        parts[END, place], parts[SINCE, place], parts[OF_ROW, place] = run.end, run.since, row
+        enter_part(parts, place)
+    counts.parts += count
+
+
+@kernel
+def book_parts(count: int, sign: int, with_memory: bool, state: StateTables) -> None:
+    """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1): processors, or all of it."""
+    counts, parts, hosts = state.counts[0], state.parts, state.hosts
+    for place in range(counts.parts, counts.parts + count):
+        host = parts[HOST, place]
+        counts.free += sign * parts[PROCS, place]
+        for resource in range(hosts.shape[1] if with_memory else MEMORY):
+            hosts[FREE, resource, host] += sign * parts[AMOUNTS + resource, place]
 
 
 @kernel
@@ -295,50 +342,78 @@ def leave_running(row: int, state: StateTables) -> None:
 
 
 @kernel
-def stop(row: int, memory: int, state: StateTables, done: ScheduleTable) -> None:
-    """A job runs no more, and gives back its processors and so much memory."""
+def run_on(
+    row: int, count: int, with_memory: bool, until: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables
+) -> None:  # fmt: skip
+    """Let a job run from now on with ``run.procs`` processors, on the ``count`` parts that stand behind those in use; until an
+    instant, if ``until`` is one."""
     run = state.runs[row]
-    run.since, run.due = -1, -1
-    leave_running(row, state)
-    book(state.hosts, done.host[row], run.procs, memory)
-    state.counts[0].free += run.procs
+    run.since, run.until, run.end = now, until, now + time_left(row, jobs, state)
+    if run.is_trial and until >= 0:
+        run.end = min(run.end, until)
+    book_parts(count, -1, with_memory, state)
+    put_in(row, count, state)
+    enter_running(row, state)
+    left = log.run[row] * jobs.procs[row] - run.done
+    run.due = now + (-(-left // run.procs) if left > 0 else 0)
+    note_end(run.due, row, state)
+    if until >= 0:
+        note_end(until, row, state)
 
 
 @kernel
-def start(
-    row: int, host: int, procs: int, held: int, until: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables,
+def stop(row: int, with_memory: bool, state: StateTables) -> int:
+    """A job runs no more, and gives back its processors, and its memory or not; return how many parts it had, which stand behind
+    those in use."""
+    run = state.runs[row]
+    count = take_out(row, state)
+    run.since, run.due, run.until = -1, -1, -1
+    leave_running(row, state)
+    book_parts(count, 1, with_memory, state)
+    return int(count)
+
+
+@kernel
+def write_own_part(host: int, procs: int, held: int, state: StateTables) -> None:
+    """Write one part behind those in use."""
+    parts, place = state.parts, state.counts[0].parts
+    for field in range(AMOUNTS, parts.shape[0]):
+        parts[field, place] = 0
+    parts[HOST, place], parts[PROCS, place], parts[HELD, place] = host, procs, held
+
+
+@kernel
+def begin(
+    row: int, count: int, procs: int, until: int, is_trial: bool, now: int, jobs: JobColumns, log: LogTable, state: StateTables,
     done: ScheduleTable,
 ) -> None:  # fmt: skip
-    """Let a job run from its beginning, on trial until an instant if ``until`` is one.
+    """Let a job run from its beginning, maybe on trial until an instant.
 
     A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
     """
-    run = state.runs[row]
-    done.host[row] = host
-    run.done, run.held, run.until = 0, held, until
-    book(state.hosts, host, -procs, -held)
-    state.counts[0].free -= procs
-    enter_running(row, state)
+    run, place = state.runs[row], state.counts[0].parts
+    host = done.host[row] = state.parts[HOST, place]
+    run.done, run.procs, run.held, run.is_trial = 0, procs, state.parts[HELD, place], is_trial
     if procs != jobs.procs[row]:
         run.is_cut = 1
+    held = run.held
+    run_on(row, count, True, until, now, jobs, log, state)
     used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
-    if until >= 0 and state.hosts[THERE, MEMORY, host] > 0 and used > held:
-        run.since, run.procs, run.due, run.until = now, procs, FOREVER, now
-    else:
-        go_on(row, procs, now, jobs, log, state)
-    if until >= 0:
-        note_end(run.until, row, state)
+    if is_trial and state.hosts[THERE, MEMORY, host] > 0 and used > held:
+        run.due, run.until = FOREVER, now
+        note_end(now, row, state)
 
 
 @inlined_kernel
 def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
-    """End the jobs that end now, then put the trials that are over back into the queue, both in order of sequence; return the
-    new head of the queue.
+    """End the jobs that end now; suspend those whose time is over; put the trials that are over back into the queue.
+
+    Each is done in order of sequence.  Returns the new head of the queue.
 
     Each trial moved the head on by one when it began, so there is a free place before the head for each that comes back.
     """
     counts, endings = state.counts[0], state.endings
-    counts.ended, counts.returned = 0, 0
+    counts.ended, counts.stopped, counts.returned = 0, 0, 0
     while counts.ends > 0 and endings[0, heap.INSTANT] == now:
         row = endings[0, heap.ROW]
         heap.pop(endings, counts.ends)
@@ -349,21 +424,27 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
         if run.due == now:
             if run.is_cut:
                 note_interval(row, now, 1, state, done)
-            stop(row, run.held, state, done)
-            run.until = -1
+            run.done += (now - run.since) * run.procs
+            stop(row, True, state)
             done.end[row] = now
             state.ended[counts.ended] = row
             counts.ended += 1
-        elif run.until == now and (counts.returned == 0 or state.returned[counts.returned - 1] != row):
-            state.returned[counts.returned] = row
-            counts.returned += 1
+        elif run.until == now and run.is_trial:
+            if counts.returned == 0 or state.returned[counts.returned - 1] != row:
+                state.returned[counts.returned] = row
+                counts.returned += 1
+        elif run.until == now and (counts.stopped == 0 or state.stopped[counts.stopped - 1] != row):
+            state.stopped[counts.stopped] = row
+            counts.stopped += 1
+    for place in range(counts.stopped):
+        suspend(state.stopped[place], True, now, state, done)
     head, tail = counts.head, counts.tail
     for place in range(counts.returned):
         row = state.returned[place]
         run = state.runs[row]
         note_interval(row, now, 0, state, done)
-        stop(row, run.held, state, done)
-        run.done, run.until = -1, -1
+        stop(row, True, state)
+        run.done, run.is_trial = -1, 0
         head -= 1
         wait_again(row, state.waiting, head, tail)
     return int(head)
@@ -380,65 +461,66 @@ def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
 
 
 @kernel
-def suspend(row: int, held: int, now: int, state: StateTables, done: ScheduleTable) -> None:
-    """A running job stands still; of its memory it keeps so much."""
+def suspend(row: int, keeps_memory: bool, now: int, state: StateTables, done: ScheduleTable) -> None:
+    """A running job stands still, and keeps its memory or not."""
     run = state.runs[row]
     run.done += (now - run.since) * run.procs
     note_interval(row, now, 1, state, done)
-    stop(row, run.held - held, state, done)
-    run.held = held
-
-
-@kernel
-def resume(
-    row: int, procs: int, held: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
-) -> None:  # fmt: skip
-    """A suspended job goes on where it was, with so many processors and so much memory."""
-    run = state.runs[row]
-    book(state.hosts, done.host[row], -procs, run.held - held)
-    state.counts[0].free -= procs
-    run.held = held
-    enter_running(row, state)
-    go_on(row, procs, now, jobs, log, state)
+    stop(row, not keeps_memory, state)
+    run.keeps = keeps_memory
 
 
 @kernel
 def resize(
     row: int, procs: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
-    """A running job goes on with another number of processors."""
+    """A running job goes on with another number of processors of its one host."""
     run = state.runs[row]
+    until = run.until
     run.done += (now - run.since) * run.procs
     note_interval(row, now, 1, state, done)
-    book(state.hosts, done.host[row], run.procs - procs, 0)
-    state.counts[0].free += run.procs - procs
-    go_on(row, procs, now, jobs, log, state)
+    count = stop(row, True, state)
+    run.procs = state.parts[PROCS, state.counts[0].parts] = procs
+    run_on(row, count, True, until, now, jobs, log, state)
 
 
-@inlined_kernel
+@kernel
 def carry_out(
     count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
-) -> int:  # fmt: skip
-    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started`` and return how
-    many they are."""
-    counts, first, last = state.counts[0], 0, NOBODY
+) -> None:  # fmt: skip
+    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``."""
+    counts = state.counts[0]
     for place in range(count):
         action = state.actions[place]
-        row = action.row
+        row, parts = action.row, action.parts
+        run = state.runs[row]
         if action.kind == SUSPEND:
-            suspend(row, action.held, now, state, done)
-        elif action.kind == RESUME:
-            resume(row, action.procs, action.held, now, jobs, log, state, done)
-        elif action.kind == RESIZE:
+            suspend(row, action.held > 0, now, state, done)
+            continue
+        if action.kind == RESIZE:
             resize(row, action.procs, now, jobs, log, state, done)
-        else:
-            until = action.until if action.kind == TRY else -1
-            start(row, action.host, action.procs, action.held, until, now, jobs, log, state, done)
-            last = max(last, row)
-            if done.start[row] < 0:
-                done.start[row] = now
-                state.started[first] = row
-                first += 1
-    if last != NOBODY:
-        counts.head = close_gaps(state.waiting, counts.head, state.runs["since"], last)
-    return first
+            continue
+        if parts == 0:
+            write_own_part(action.host, action.procs, action.held, state)
+            parts = 1
+        if action.kind == RESUME:
+            run.procs = action.procs
+            run_on(row, parts, run.keeps == 0, action.until, now, jobs, log, state)
+            continue
+        begin(row, parts, action.procs, action.until, action.kind == TRY, now, jobs, log, state, done)
+        counts.last = max(counts.last, row)
+        if done.start[row] < 0:
+            done.start[row] = now
+            state.started[counts.starts] = row
+            counts.starts += 1
+
+
+@kernel
+def close_queue(state: StateTables) -> int:
+    """Close the gaps that the jobs left in the queue that started in this pass; return how many started for the first time."""
+    counts = state.counts[0]
+    if counts.last != NOBODY:
+        counts.head = close_gaps(state.waiting, counts.head, state.runs["done"], counts.last)
+    started = counts.starts
+    counts.starts, counts.last = 0, NOBODY
+    return int(started)

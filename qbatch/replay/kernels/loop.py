@@ -38,6 +38,7 @@ from qbatch.planning.kernels.verbs import (
     NOT_LATER,
     carry_out,
     close_gaps,
+    close_queue,
     count_allowed,
     end_all,
     give_back,
@@ -67,8 +68,7 @@ IS_CHECKED = False
 """Whether each start is checked before it is carried out."""
 
 STOPS = False
-"""Whether the loop stops where a policy decides, and goes on with ``counts.decided`` starts of one in Python, which were checked
-and booked."""
+"""Whether the loop stops where a policy in Python decides, and goes on when its actions have been carried out."""
 
 
 def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: Any) -> int:
@@ -99,7 +99,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
     ):
         budget -= 1
         if STOPS and counts.decided >= 0:
-            count, counts.decided = counts.decided, -1
+            count, counts.decided = 0, -1
         else:
             if GIVES == STARTS:
                 following = endings[0, heap.INSTANT] if active > 0 else FOREVER
@@ -152,7 +152,8 @@ def run_rounds(  # noqa: PLR0915, it is one thought
         if IS_CHECKED and HAS_TIMERS and counts.timer <= now:
             counts.fault, count = NOT_LATER, 0
         if GIVES == INTERRUPTIONS:
-            count = carry_out(count, now, jobs, log, state, done)
+            carry_out(count, now, jobs, log, state, done)
+            count = close_queue(state)
             active, free, head = counts.running, counts.free, counts.head
             longest = max(longest, tail - head + count)
         else:
@@ -167,7 +168,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
                 start[row] = now
                 free -= procs[row]
                 if HAS_HOSTS:
-                    take(row, state.places[place], active, now, READS == PARTS, STOPS, jobs, state, done)
+                    take(row, state.places[place], active, now, READS == PARTS, jobs, state, done)
                 heap.push(endings, active, now + run[row], row)
                 active += 1
             if HAS_QUEUE and count > 0:
@@ -214,10 +215,19 @@ def rounds_to_decide(
 ) -> Iterator[int]:  # fmt: skip
     """Go through the rounds and stop in each where the policy decides, with its instant.
 
+    Where ``counts.decided`` is more than 0 then, so many of ``state.actions`` are carried out, and it stops again; where it is 0,
+    the pass is over.  It stops with less than 0 where there may be no space for more intervals.
+
     A generator has the tables: to go on costs a fifth of a microsecond, where a call that is given them costs several.  As for
     every kernel, the caller has to keep the arrays.
     """
-    while not run_to_decision(jobs, log, state, done, memory, FOREVER):
+    while True:
+        # A name for the record would be a copy of it here: a generator keeps what it has in its names.
+        if state.counts[0].decided > 0:
+            carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
+            state.counts[0].decided = 0
+        elif run_to_decision(jobs, log, state, done, memory, FOREVER):
+            break
         yield int(state.counts[0].now)
 
 
