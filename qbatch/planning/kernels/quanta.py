@@ -246,7 +246,8 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
             if memory.suspended[other].guest == guest:
                 procs = state.runs[row].procs
                 resumes = now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
-                shown = show(row, resumes + time_left(row, jobs, state), procs, shown, memory)
+                resumes += time_left(state.runs[row], jobs.procs[row], jobs.estimate[row])
+                shown = show(row, resumes, procs, shown, memory)
                 hosts[FREE, CPUS, done.host[row]] -= procs
                 kept += procs
         if not quantum.is_over:
@@ -311,7 +312,8 @@ def show_running(
         row = state.running[place]
         run = state.runs[row]
         if run.until < 0:
-            shown = show(row, run.since + time_left(row, jobs, state), run.procs, shown, memory.quanta)
+            end = run.since + time_left(run, jobs.procs[row], jobs.estimate[row])
+            shown = show(row, end, run.procs, shown, memory.quanta)
     for place in range(shown):
         seen = memory.quanta.shown[place]
         if seen.end <= now and state.runs[seen.row].since < now:

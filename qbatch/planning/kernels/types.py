@@ -11,8 +11,9 @@ Int64Array: TypeAlias = NDArray[np.int64]
 Float64Array: TypeAlias = NDArray[np.float64]
 Int8Array: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Record: TypeAlias = Any
 RecordArray: TypeAlias = NDArray[Any]
-"""An array of records with named fields (:mod:`qbatch.planning.kernels.tables`)."""
+"""An array of records with named fields (:mod:`qbatch.planning.kernels.tables`), and one of them."""
 
 
 def read_only(array: Int64Array) -> Int64Array:

@@ -25,7 +25,6 @@ from qbatch.planning.kernels.tables import (
     PROCS,
     REFUSED_START,
     RESIZE,
-    RESUME,
     SINCE,
     SUSPEND,
     THERE,
@@ -35,7 +34,7 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, Record, RecordArray
 
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
 """How a job started (design.md, "The meaning of one instant")."""
@@ -214,23 +213,24 @@ def count_allowed(
 
 
 @kernel
-def is_due(row: int, instant: int, state: StateTables) -> bool:
-    """Tell whether a job, or its trial, is over at an instant."""
-    run = state.runs[row]
+def is_due(row: int, instant: int, runs: RecordArray) -> bool:
+    """Tell whether a job, or its time, is over at an instant."""
+    run = runs[row]
     return bool(run.since >= 0 and (run.due == instant or run.until == instant))
 
 
 @kernel
-def note_end(instant: int, row: int, state: StateTables) -> None:
-    """Enter an instant at which a job, or its trial, is over; where there is no space, keep the entries of running jobs only."""
-    counts, endings = state.counts[0], state.endings
+def note_end(
+    instant: int, row: int, counts: Record, runs: RecordArray, running: Int64Array, endings: Int64Array
+) -> None:  # fmt: skip
+    """Enter an instant at which a job, or its time, is over; where there is no space, keep the entries of running jobs only."""
     if counts.ends == endings.shape[0]:
         counts.ends = 0
         for place in range(counts.running):
-            run = state.runs[state.running[place]]
+            run = runs[running[place]]
             for due in (run.due, run.until):
                 if due >= 0:
-                    heap.push(endings, counts.ends, due, state.running[place])
+                    heap.push(endings, counts.ends, due, running[place])
                     counts.ends += 1
     heap.push(endings, counts.ends, instant, row)
     counts.ends += 1
@@ -238,32 +238,32 @@ def note_end(instant: int, row: int, state: StateTables) -> None:
 
 @inlined_kernel
 def next_end(state: StateTables) -> int:
-    """Return the next instant at which a job, or a trial, is over, ``FOREVER`` for none."""
+    """Return the next instant at which a job, or its time, is over, ``FOREVER`` for none."""
     counts, endings = state.counts[0], state.endings
-    while counts.ends > 0 and not is_due(endings[0, heap.ROW], endings[0, heap.INSTANT], state):
+    while counts.ends > 0 and not is_due(endings[0, heap.ROW], endings[0, heap.INSTANT], state.runs):
         heap.pop(endings, counts.ends)
         counts.ends -= 1
     return int(endings[0, heap.INSTANT]) if counts.ends > 0 else FOREVER
 
 
 @kernel
-def note_interval(row: int, now: int, is_kept: int, state: StateTables, done: ScheduleTable) -> None:
+def note_interval(
+    row: int, now: int, is_kept: int, host: int, counts: Record, run: Record, intervals: RecordArray
+) -> None:  # fmt: skip
     """Note the execution interval of a run that stops now."""
-    counts, run = state.counts[0], state.runs[row]
-    interval = state.intervals[counts.intervals]
+    interval = intervals[counts.intervals]
     interval.row, interval.begin, interval.end, interval.procs = row, run.since, now, run.procs
-    interval.host, interval.is_kept = done.host[row], is_kept
+    interval.host, interval.is_kept = host, is_kept
     counts.intervals += 1
     run.is_cut = 1
 
 
 @kernel
-def time_left(row: int, jobs: JobColumns, state: StateTables) -> int:
-    """Return how much longer a job runs by its estimate, from when it last began to run or stood still."""
-    run = state.runs[row]
-    if run.procs == jobs.procs[row]:  # no product, which could overflow
-        return int(max(jobs.estimate[row] - run.done // run.procs, 0))
-    return int(max(-(-(jobs.estimate[row] * jobs.procs[row] - run.done) // run.procs), 0))
+def time_left(run: Record, procs: int, estimate: int) -> int:
+    """Return how much longer a job runs by its estimate on ``procs``, from when it last began to run or stood still."""
+    if run.procs == procs:  # no product, which could overflow
+        return int(max(estimate - run.done // procs, 0))
+    return int(max(-(-(estimate * procs - run.done) // run.procs), 0))
 
 
 @kernel
@@ -274,9 +274,8 @@ def move_part(place: int, to: int, parts: Int64Array) -> None:
 
 
 @kernel
-def take_out(row: int, state: StateTables) -> int:
-    """Take the parts of a running job out; they stand behind those in use.  Return how many they are."""
-    counts, parts, end = state.counts[0], state.parts, state.runs[row].end
+def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
+    """Take the parts of a running job out, which end at ``end``; they stand behind those in use.  Return how many they are."""
     count, gone = counts.parts, 0
     low, high = 0, count
     while low < high:
@@ -298,9 +297,8 @@ def take_out(row: int, state: StateTables) -> int:
 
 
 @kernel
-def put_in(row: int, count: int, state: StateTables) -> None:
+def put_in(row: int, count: int, counts: Record, run: Record, parts: Int64Array) -> None:
     """Bring the ``count`` parts of a job that stand behind those in use to their places, by its expected end."""
-    counts, parts, run = state.counts[0], state.parts, state.runs[row]
     for place in range(counts.parts, counts.parts + count):
         parts[END, place], parts[SINCE, place], parts[OF_ROW, place] = run.end, run.since, row
         enter_part(parts, place)
@@ -308,9 +306,8 @@ def put_in(row: int, count: int, state: StateTables) -> None:
 
 
 @kernel
-def book_parts(count: int, sign: int, with_memory: bool, state: StateTables) -> None:
+def book_parts(count: int, sign: int, with_memory: bool, counts: Record, parts: Int64Array, hosts: Int64Array) -> None:
     """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1): processors, or all of it."""
-    counts, parts, hosts = state.counts[0], state.parts, state.hosts
     for place in range(counts.parts, counts.parts + count):
         host = parts[HOST, place]
         counts.free += sign * parts[PROCS, place]
@@ -319,9 +316,8 @@ def book_parts(count: int, sign: int, with_memory: bool, state: StateTables) -> 
 
 
 @kernel
-def enter_running(row: int, state: StateTables) -> None:
+def enter_running(row: int, counts: Record, running: Int64Array) -> None:
     """Enter a row among the running ones."""
-    running, counts = state.running, state.counts[0]
     place = counts.running
     while place > 0 and running[place - 1] > row:
         running[place] = running[place - 1]
@@ -331,9 +327,9 @@ def enter_running(row: int, state: StateTables) -> None:
 
 
 @kernel
-def leave_running(row: int, state: StateTables) -> None:
+def leave_running(row: int, counts: Record, running: Int64Array) -> None:
     """Take a row out of the running ones."""
-    running, counts, place = state.running, state.counts[0], 0
+    place = 0
     while running[place] != row:
         place += 1
     counts.running -= 1
@@ -343,110 +339,80 @@ def leave_running(row: int, state: StateTables) -> None:
 
 @kernel
 def run_on(
-    row: int, count: int, with_memory: bool, until: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables
+    row: int, count: int, with_memory: bool, until: int, now: int, procs: int, estimate: int, length: int, counts: Record,
+    runs: RecordArray, running: Int64Array, endings: Int64Array, parts: Int64Array, hosts: Int64Array,
 ) -> None:  # fmt: skip
     """Let a job run from now on with ``run.procs`` processors, on the ``count`` parts that stand behind those in use; until an
-    instant, if ``until`` is one."""
-    run = state.runs[row]
-    run.since, run.until, run.end = now, until, now + time_left(row, jobs, state)
+    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in all."""
+    run = runs[row]
+    run.since, run.until, run.end = now, until, now + time_left(run, procs, estimate)
     if run.is_trial and until >= 0:
         run.end = min(run.end, until)
-    book_parts(count, -1, with_memory, state)
-    put_in(row, count, state)
-    enter_running(row, state)
-    left = log.run[row] * jobs.procs[row] - run.done
+    book_parts(count, -1, with_memory, counts, parts, hosts)
+    put_in(row, count, counts, run, parts)
+    enter_running(row, counts, running)
+    left = length * procs - run.done
     run.due = now + (-(-left // run.procs) if left > 0 else 0)
-    note_end(run.due, row, state)
+    note_end(run.due, row, counts, runs, running, endings)
     if until >= 0:
-        note_end(until, row, state)
+        note_end(until, row, counts, runs, running, endings)
 
 
 @kernel
-def stop(row: int, with_memory: bool, state: StateTables) -> int:
+def stop(
+    row: int, now: int, with_memory: bool, counts: Record, run: Record, running: Int64Array, parts: Int64Array, hosts: Int64Array
+) -> int:  # fmt: skip
     """A job runs no more, and gives back its processors, and its memory or not; return how many parts it had, which stand behind
     those in use."""
-    run = state.runs[row]
-    count = take_out(row, state)
+    count = take_out(row, run.end, counts, parts)
+    run.done += (now - run.since) * run.procs
     run.since, run.due, run.until = -1, -1, -1
-    leave_running(row, state)
-    book_parts(count, 1, with_memory, state)
+    leave_running(row, counts, running)
+    book_parts(count, 1, with_memory, counts, parts, hosts)
     return int(count)
-
-
-@kernel
-def write_own_part(host: int, procs: int, held: int, state: StateTables) -> None:
-    """Write one part behind those in use."""
-    parts, place = state.parts, state.counts[0].parts
-    for field in range(AMOUNTS, parts.shape[0]):
-        parts[field, place] = 0
-    parts[HOST, place], parts[PROCS, place], parts[HELD, place] = host, procs, held
-
-
-@kernel
-def begin(
-    row: int, count: int, procs: int, until: int, is_trial: bool, now: int, jobs: JobColumns, log: LogTable, state: StateTables,
-    done: ScheduleTable,
-) -> None:  # fmt: skip
-    """Let a job run from its beginning, maybe on trial until an instant.
-
-    A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
-    """
-    run, place = state.runs[row], state.counts[0].parts
-    host = done.host[row] = state.parts[HOST, place]
-    run.done, run.procs, run.held, run.is_trial = 0, procs, state.parts[HELD, place], is_trial
-    if procs != jobs.procs[row]:
-        run.is_cut = 1
-    held = run.held
-    run_on(row, count, True, until, now, jobs, log, state)
-    used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
-    if is_trial and state.hosts[THERE, MEMORY, host] > 0 and used > held:
-        run.due, run.until = FOREVER, now
-        note_end(now, row, state)
 
 
 @inlined_kernel
 def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
     """End the jobs that end now; suspend those whose time is over; put the trials that are over back into the queue.
 
-    Each is done in order of sequence.  Returns the new head of the queue.
-
-    Each trial moved the head on by one when it began, so there is a free place before the head for each that comes back.
+    Each is done in order of sequence.  Returns the new head of the queue.  Each trial moved the head on by one when it began, so
+    there is a free place before the head for each that comes back.
     """
-    counts, endings = state.counts[0], state.endings
-    counts.ended, counts.stopped, counts.returned = 0, 0, 0
+    counts, endings, runs = state.counts[0], state.endings, state.runs
+    ended, over = 0, 0
     while counts.ends > 0 and endings[0, heap.INSTANT] == now:
         row = endings[0, heap.ROW]
         heap.pop(endings, counts.ends)
         counts.ends -= 1
-        run = state.runs[row]
-        if run.since < 0:
-            continue
-        if run.due == now:
+        run = runs[row]
+        if run.since >= 0 and run.due == now:
             if run.is_cut:
-                note_interval(row, now, 1, state, done)
-            run.done += (now - run.since) * run.procs
-            stop(row, True, state)
+                note_interval(row, now, 1, done.host[row], counts, run, state.intervals)
+            stop(row, now, True, counts, run, state.running, state.parts, state.hosts)
             done.end[row] = now
-            state.ended[counts.ended] = row
-            counts.ended += 1
-        elif run.until == now and run.is_trial:
-            if counts.returned == 0 or state.returned[counts.returned - 1] != row:
-                state.returned[counts.returned] = row
-                counts.returned += 1
-        elif run.until == now and (counts.stopped == 0 or state.stopped[counts.stopped - 1] != row):
-            state.stopped[counts.stopped] = row
-            counts.stopped += 1
-    for place in range(counts.stopped):
-        suspend(state.stopped[place], True, now, state, done)
-    head, tail = counts.head, counts.tail
-    for place in range(counts.returned):
-        row = state.returned[place]
-        run = state.runs[row]
-        note_interval(row, now, 0, state, done)
-        stop(row, True, state)
-        run.done, run.is_trial = -1, 0
-        head -= 1
-        wait_again(row, state.waiting, head, tail)
+            state.ended[ended] = row
+            ended += 1
+        elif run.since >= 0 and run.until == now and (over == 0 or state.started[over - 1] != row):
+            state.started[over] = row
+            over += 1
+    head, tail, stopped, returned = counts.head, counts.tail, 0, 0
+    for place in range(over):
+        row = state.started[place]
+        run = runs[row]
+        note_interval(row, now, 1 - run.is_trial, done.host[row], counts, run, state.intervals)
+        stop(row, now, run.is_trial > 0, counts, run, state.running, state.parts, state.hosts)
+        if run.is_trial:
+            run.done, run.is_trial = -1, 0
+            head -= 1
+            wait_again(row, state.waiting, head, tail)
+            state.returned[returned] = row
+            returned += 1
+        else:
+            run.keeps = 1
+            state.stopped[stopped] = row
+            stopped += 1
+    counts.ended, counts.stopped, counts.returned = ended, stopped, returned
     return int(head)
 
 
@@ -460,67 +426,60 @@ def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
     waiting[place] = row
 
 
-@kernel
-def suspend(row: int, keeps_memory: bool, now: int, state: StateTables, done: ScheduleTable) -> None:
-    """A running job stands still, and keeps its memory or not."""
-    run = state.runs[row]
-    run.done += (now - run.since) * run.procs
-    note_interval(row, now, 1, state, done)
-    stop(row, not keeps_memory, state)
-    run.keeps = keeps_memory
-
-
-@kernel
-def resize(
-    row: int, procs: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
-) -> None:  # fmt: skip
-    """A running job goes on with another number of processors of its one host."""
-    run = state.runs[row]
-    until = run.until
-    run.done += (now - run.since) * run.procs
-    note_interval(row, now, 1, state, done)
-    count = stop(row, True, state)
-    run.procs = state.parts[PROCS, state.counts[0].parts] = procs
-    run_on(row, count, True, until, now, jobs, log, state)
-
-
-@kernel
+@inlined_kernel
 def carry_out(
     count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
-    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``."""
-    counts = state.counts[0]
+    """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``.
+
+    A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
+    """
+    counts, parts, hosts, running = state.counts[0], state.parts, state.hosts, state.running
     for place in range(count):
         action = state.actions[place]
-        row, parts = action.row, action.parts
-        run = state.runs[row]
-        if action.kind == SUSPEND:
-            suspend(row, action.held > 0, now, state, done)
-            continue
-        if action.kind == RESIZE:
-            resize(row, action.procs, now, jobs, log, state, done)
-            continue
-        if parts == 0:
-            write_own_part(action.host, action.procs, action.held, state)
-            parts = 1
-        if action.kind == RESUME:
+        row, pieces, until, is_start = action.row, action.parts, action.until, action.kind <= TRY
+        run, first = state.runs[row], counts.parts
+        with_memory = is_start or action.kind == RESIZE or run.keeps == 0
+        if action.kind == SUSPEND or action.kind == RESIZE:
+            until = run.until
+            note_interval(row, now, 1, done.host[row], counts, run, state.intervals)
+            run.keeps = action.kind == SUSPEND and action.held > 0
+            pieces = stop(row, now, run.keeps == 0, counts, run, running, parts, hosts)
+            first = counts.parts
+            if action.kind == RESIZE:
+                parts[PROCS, first] = action.procs
+        elif pieces == 0:
+            pieces = 1
+            for field in range(AMOUNTS, parts.shape[0]):
+                parts[field, first] = 0
+            parts[HOST, first], parts[PROCS, first], parts[HELD, first] = action.host, action.procs, action.held
+        host, held = parts[HOST, first], parts[HELD, first]
+        if is_start:
+            done.host[row], run.done, run.held, run.is_trial = host, 0, held, action.kind == TRY
+            if action.procs != jobs.procs[row]:
+                run.is_cut = 1
+            counts.last = max(counts.last, row)
+            if done.start[row] < 0:
+                done.start[row] = now
+                state.started[counts.starts] = row
+                counts.starts += 1
+        if action.kind != SUSPEND:
             run.procs = action.procs
-            run_on(row, parts, run.keeps == 0, action.until, now, jobs, log, state)
-            continue
-        begin(row, parts, action.procs, action.until, action.kind == TRY, now, jobs, log, state, done)
-        counts.last = max(counts.last, row)
-        if done.start[row] < 0:
-            done.start[row] = now
-            state.started[counts.starts] = row
-            counts.starts += 1
+            run_on(
+                row, pieces, with_memory, until, now, jobs.procs[row], jobs.estimate[row], log.run[row], counts, state.runs,
+                running, state.endings, parts, hosts,
+            )  # fmt: skip
+        used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
+        if action.kind == TRY and hosts[THERE, MEMORY, host] > 0 and used > held:
+            run.due, run.until = FOREVER, now
+            note_end(now, row, counts, state.runs, running, state.endings)
 
 
 @kernel
-def close_queue(state: StateTables) -> int:
+def close_queue(counts: Record, waiting: Int64Array, runs: RecordArray) -> int:
     """Close the gaps that the jobs left in the queue that started in this pass; return how many started for the first time."""
-    counts = state.counts[0]
     if counts.last != NOBODY:
-        counts.head = close_gaps(state.waiting, counts.head, state.runs["done"], counts.last)
+        counts.head = close_gaps(waiting, counts.head, runs["done"], counts.last)
     started = counts.starts
     counts.starts, counts.last = 0, NOBODY
     return int(started)

@@ -152,8 +152,9 @@ def run_rounds(  # noqa: PLR0915, it is one thought
         if IS_CHECKED and HAS_TIMERS and counts.timer <= now:
             counts.fault, count = NOT_LATER, 0
         if GIVES == INTERRUPTIONS:
-            carry_out(count, now, jobs, log, state, done)
-            count = close_queue(state)
+            if not STOPS:
+                carry_out(count, now, jobs, log, state, done)
+            count = close_queue(state.counts[0], state.waiting, state.runs)
             active, free, head = counts.running, counts.free, counts.head
             longest = max(longest, tail - head + count)
         else:
