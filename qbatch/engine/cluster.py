@@ -17,27 +17,24 @@ from typing import Any, cast
 
 import numpy as np
 
+from qbatch.engine.runs import ASKED, ESTIMATED, STARTED, SUBMITTED, RunTables
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import Allocation, amounts_of, parts_of, procs_of
+from qbatch.model.actions import Allocation, parts_of
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.progress import time_left
-from qbatch.planning.kernels import running, verbs
+from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, MEMORY, NAMED, PROCS, THERE, WITHHELD
+from qbatch.planning.kernels.tables import CPUS, END, FREE, MEMORY, NAMED, PROCS, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
 
-_enter, _leave, _ends_of = live(verbs.enter_part), live(verbs.leave_part), live(running.ends_of)
+_ends_of = live(running.ends_of)
 
 _QUEUED = CODES[State.QUEUED]
-
-SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
-"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on what is asked of each resource."""
 
 
 class Cluster:
@@ -45,8 +42,9 @@ class Cluster:
 
     ``jobs[row]``: the job while it lives, None once it is forgotten; ``codes[row]``: its state, of ``CODES``; ``columns``:
     what it asks for and when it first started, for ever.  ``hosts[3, N, H]``: what is free, what there is (processors 0: closed),
-    and what is withheld; ``free`` and ``free_memory`` are rows of it.  ``parts[4 + N, n]``: the parts of running jobs in order of
-    expected end; the names of all rows stand in :mod:`qbatch.planning.kernels.tables`.
+    and what is withheld; ``free`` and ``free_memory`` are rows of it.  ``runs``: what runs and what is suspended.
+    ``parts[4 + N, n]``: the parts of running jobs in order of expected end; the names of all rows stand in
+    :mod:`qbatch.planning.kernels.tables`.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -56,19 +54,17 @@ class Cluster:
         self.codes = bytearray()
         self.waiting = Waiting()
         self.parked = Waiting()
-        self.running: dict[int, Run] = {}
-        self.suspended: dict[int, Run] = {}
-        self.until: dict[int, int] = {}
-        self.trials: set[int] = set()
         self.promises: dict[int, int] = {}
         self.left_behind: set[int] = set()
         self.closed: frozenset[int] = frozenset()
         self.is_malleable = False
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
         there = np.array(machine.there, np.int64)
-        self.hold_hosts(np.stack([there, there, np.zeros_like(there)]))
-        self.hold_columns(np.empty((ASKED + len(there), 64), np.int64))
-        self.hold_parts(np.empty((AMOUNTS + len(there) + 2, 64), np.int64), 0)
+        hosts, table = np.stack([there, there, np.zeros_like(there)]), np.empty((ASKED + len(there), 64), np.int64)
+        self.runs = runs = RunTables(machine, table, hosts)
+        self.running, self.suspended, self.until, self.trials = runs.running, runs.suspended, runs.until, runs.trials
+        self.hold_hosts(hosts)
+        self.hold_columns(table)
 
     def hold_columns(self, table: Int64Array) -> None:
         """Keep the columns by row in this table, a row of it each, which has space for more jobs."""
@@ -80,28 +76,15 @@ class Cluster:
         self._columns: Columns | None = None
         # Entry by entry, NumPy takes three times as long as this.
         self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
-        self._started = self._cells[STARTED]
+        self.runs.hold_jobs(table)
 
     def hold_hosts(self, hosts: Int64Array) -> None:
         """Keep the hosts in this table."""
         self.hosts = hosts
-        self.free, self.free_memory, self._withheld, self._withheld_memory = (
-            cast("memoryview[int]", memoryview(cast(Any, hosts[what, resource])))
-            for what in (FREE, WITHHELD) for resource in (CPUS, MEMORY)
-        )  # fmt: skip
-
-    def hold_parts(self, parts: Int64Array, count: int) -> None:
-        """Keep the parts of running jobs in this table, of which ``count`` are in use."""
-        self._parts, self._counted, self._space = parts, count, parts.shape[1]
-        self._part_cells: list[memoryview[int]] = [memoryview(cast(Any, row)) for row in parts]
-        self._shown_parts = read_only(parts)
-        self._shown_ends, self._shown_amounts = self._shown_parts[END], self._shown_parts[PROCS]
-        self._by_end: tuple[Int64Array, Int64Array, int] | None = None
-
-    def show(self, counted: int, waiting: tuple[int, int]) -> None:
-        """Show so many parts, and the rows between these places of the array that ``waiting`` holds: a loop has changed them."""
-        self._counted, self._by_end = counted, None
-        self.waiting.show(*waiting)
+        self.free, self.free_memory = (
+            cast("memoryview[int]", memoryview(cast(Any, hosts[FREE, resource]))) for resource in (CPUS, MEMORY)
+        )
+        self.runs.hold_state(hosts=hosts)
 
     @property
     def table(self) -> Int64Array:
@@ -122,7 +105,7 @@ class Cluster:
     @property
     def parts(self) -> Int64Array:
         """The parts of running jobs in order of expected end, read-only, until the next change."""
-        return self._shown_parts[:, : self._counted]
+        return self.runs.shown[:, : self.runs.count]
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
         """Return the expected ends, ascending, and the processors that open hosts have then, read-only, and how many they are,
@@ -130,15 +113,14 @@ class Cluster:
 
         On a machine where jobs may span hosts, what ends at one instant is one entry.
         """
-        found = self._by_end
-        if found is None:
+        runs = self.runs
+        if runs.by_end is None:
             if self.closed or (self.kind.spans and len(self.machine.hosts) > 1):
-                ends, amounts, count = _ends_of(self._parts, self._counted, self.hosts)
-                found = read_only(ends), read_only(amounts), int(count)
+                ends, amounts, count = _ends_of(runs.tables[2].parts, runs.count, self.hosts)
+                runs.by_end = read_only(ends), read_only(amounts), int(count)
             else:
-                found = self._shown_ends, self._shown_amounts, self._counted
-            self._by_end = found
-        return found
+                runs.by_end = runs.shown[END], runs.shown[PROCS], runs.count
+        return runs.by_end
 
     def job(self, row: int) -> Job:
         """Return the job of a row that lives.
@@ -157,12 +139,12 @@ class Cluster:
         Raises:
             DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
         """
-        first, space = len(self.jobs), len(self._started)
+        first, space = len(self.jobs), self._table.shape[1]
         if first + len(jobs) > space:
             longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
             longer[:, :first] = self.table
             self.hold_columns(longer)
-        submit, estimate, started, (procs, memory, *named) = *self._cells[:ASKED], self._cells[ASKED:]
+        (submit, estimate, started), (procs, memory, *named) = self._cells[:ASKED], self._cells[ASKED:]
         try:
             for row, job in enumerate(jobs, first):
                 submit[row], procs[row], estimate[row], memory[row] = job.submit, job.procs, job.estimate, job.memory
@@ -181,37 +163,6 @@ class Cluster:
         """Take a row out of the queue, or from among the parked ones."""
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
-    def take(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Take an allocation's processors, and its memory and named resources, from what is free, or from what is withheld on
-        closed hosts."""
-        self._book(allocation, -1, procs, memory)
-
-    def give_back(self, allocation: Allocation, *, procs: bool = True, memory: bool = True) -> None:
-        """Give an allocation's processors back, and its memory and named resources."""
-        self._book(allocation, 1, procs, memory)
-
-    def _book(self, allocation: Allocation, sign: int, procs: bool, memory: bool) -> None:
-        if memory and self.machine.resources:
-            for chunk in allocation:
-                what = WITHHELD if chunk.host in self.closed else FREE
-                self.hosts[what, NAMED:, chunk.host] += sign * np.array(chunk.resources, np.int64)
-        if not self.closed and procs and memory:
-            free, free_memory = self.free, self.free_memory
-            for chunk in allocation:
-                if chunk.count == 1:
-                    free[chunk.host] += sign * chunk.procs
-                    free_memory[chunk.host] += sign * chunk.memory
-                else:
-                    self.hosts[FREE, CPUS, chunk.host : chunk.host + chunk.count] += sign * chunk.procs
-                    self.hosts[FREE, MEMORY, chunk.host : chunk.host + chunk.count] += sign * chunk.memory
-            return
-        for host, width, size in parts_of(allocation):
-            is_closed = host in self.closed
-            if procs:
-                (self._withheld if is_closed else self.free)[host] += sign * width
-            if memory:
-                (self._withheld_memory if is_closed else self.free_memory)[host] += sign * size
-
     @property
     def free_resources(self) -> list[list[int]]:
         """What is free of each of ``Machine.resources``, by host."""
@@ -228,60 +179,10 @@ class Cluster:
                     return chunk.host, name, left
         return None
 
-    def run(
-        self, row: int, allocation: Allocation, now: int, done: int, until: int | None, *, is_trial: bool = False
-    ) -> None:
-        """Enter a job among the running ones: from ``now``, with ``done`` processor-microseconds behind it."""
-        job = self.job(row)
-        end = now + time_left(job.estimate * job.procs - done, self._width(job, procs_of(allocation)))
-        if is_trial and until is not None:
-            self.trials.add(row)
-            end = min(end, until)
-        self.running[row] = run = Run(row, allocation, now, end, done)
-        self._enter(run)
-        if self._started[row] < 0:  # only the first start of each is kept
-            self._started[row] = now
-        if until is not None:
-            self.until[row] = until
-
-    def stop(self, row: int, now: int) -> Run:
-        """Take a job out of the running ones; return it with what it has done until ``now``."""
-        run = self.running.pop(row)
-        for part in _parts_of(run):
-            self._write_part(part)
-            _leave(self._parts, self._counted)
-            self._counted -= 1
-        self._by_end = None
-        if self.until or self.trials:
-            self.until.pop(row, None)
-            self.trials.discard(row)
-        done = run.done + (now - run.since) * self._width(self.job(row), procs_of(run.allocation))
-        return Run(row, run.allocation, now, run.expected_end, done, run.holds_memory)
-
-    def _width(self, job: Job, procs: int) -> int:
+    def width(self, row: int, procs: int) -> int:
         """Return on how many of its processors a job works: one that takes whole hosts does not use all that it takes."""
+        job = self.job(row)
         return job.procs if job.is_exclusive and self.machine.chunked else procs
-
-    def _enter(self, run: Run) -> None:
-        for part in _parts_of(run):
-            if self._counted + 1 == self._space:  # behind those in use there is always space for one
-                self.hold_parts(np.concatenate([self._parts, np.empty_like(self._parts)], axis=1), self._counted)
-            self._write_part(part)
-            _enter(self._parts, self._counted)
-            self._counted += 1
-        self._by_end = None
-
-    def _write_part(self, part: tuple[int, ...]) -> None:
-        """Write a part behind those in use, as the kernels take it."""
-        place = self._counted
-        for cells, value in zip(self._part_cells, part, strict=True):
-            cells[place] = value
-
-    def renew_parts(self) -> None:
-        """Make the table of parts anew from the running jobs."""
-        self.hold_parts(self._parts, 0)
-        for run in self.running.values():
-            self._enter(run)
 
     def set_closed(self, closed: Iterable[int]) -> None:
         """Close these hosts and open all others."""
@@ -292,20 +193,11 @@ class Cluster:
         for host in closed - self.closed:
             hosts[WITHHELD, :, host], hosts[FREE, :, host] = hosts[FREE, :, host], 0
             hosts[THERE, CPUS, host] = 0
-        self.closed, self._by_end = closed, None
+        self.closed, self.runs.by_end = closed, None
 
     def shaped_rows(self) -> Int64Array:
         """Return the rows that wait or can wait again, ascending: those whose shapes are known on a chunked machine."""
         return np.sort(np.concatenate([self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]))
-
-
-def _parts_of(run: Run) -> Iterable[tuple[int, ...]]:
-    """Return a run's parts as columns of ``Cluster.parts``."""
-    end, since, row = run.expected_end, run.since, run.row
-    if len(run.allocation) == 1 and run.allocation[0].count == 1:  # most are
-        (chunk,) = run.allocation
-        return ((end, chunk.host, chunk.procs, chunk.memory, *chunk.resources, since, row),)
-    return [(end, *part, since, row) for part in amounts_of(run.allocation)]
 
 
 class _Jobs(Sequence[Job]):
@@ -328,7 +220,7 @@ class ClusterWindow:
         self._cluster = cluster
         self.kind = cluster.kind
         self.jobs: Sequence[Job] = _Jobs(cluster)
-        self.running: Mapping[int, Run] = MappingProxyType(cluster.running)
+        self.running: Mapping[int, Run] = cluster.running
         self.suspended: Mapping[int, Run] = MappingProxyType(cluster.suspended)
         self.promises: Mapping[int, int] = MappingProxyType(cluster.promises)
         self.by_end = cluster.by_end

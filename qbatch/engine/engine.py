@@ -38,6 +38,7 @@ from qbatch.model.actions import (
     Suspend,
     WakeAt,
     parts_of,
+    procs_of,
 )
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.events import Event, HostClosed, HostOpened
@@ -268,10 +269,8 @@ class Engine(AsksPolicy):
 
     def _finish(self, row: int) -> Run:
         self._change(row, "finished")
-        run = self._cluster.stop(row, self.now or 0)
-        self._cluster.give_back(run.allocation)
         self._over.append(row)
-        return run
+        return self._cluster.runs.end(row, self.now or 0)
 
     def _end_quanta(self, at: int, returned: Set[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """End what was to run until now; return the trials that wait again, the rows that were suspended, and which of
@@ -294,7 +293,7 @@ class Engine(AsksPolicy):
             if row not in cluster.trials:
                 raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
             self._change(row, "returned")
-            cluster.give_back(cluster.stop(row, self.now or 0).allocation)
+            cluster.runs.give_up(row, self.now or 0)
         places = np.array(rows, np.int64)
         could = self._could_run(places) if cluster.closed else np.ones(len(places), np.bool_)
         cluster.waiting.insert(places[could])
@@ -331,8 +330,7 @@ class Engine(AsksPolicy):
             is_parked = bool(cluster.closed) and row in cluster.parked  # without closed hosts none is
             cluster.leave_queue(row)
             return not is_parked
-        run = cluster.suspended.pop(row)
-        cluster.give_back(run.allocation, procs=False, memory=run.holds_memory)
+        cluster.runs.drop(row, self.now or 0)
         return True
 
     def _close_and_open(self, changes: Sequence[HostClosed | HostOpened]) -> bool:
@@ -440,41 +438,28 @@ class Engine(AsksPolicy):
     def _start(self, action: Start, allocation: Allocation) -> Start:
         cluster = self._cluster
         self._change(action.row, "start")
-        cluster.leave_queue(action.row)
-        cluster.take(allocation)
-        now = self.now or 0
-        cluster.run(action.row, allocation, now, 0, action.until, is_trial=action.is_trial)
+        self._leave_queue(action.row)
+        now, procs = self.now or 0, cluster.width(action.row, procs_of(allocation))
+        cluster.runs.start(action.row, allocation, procs, now, action.until, is_trial=action.is_trial)
         if now > cluster.promises.get(action.row, now) and not action.is_trial:
             self._late.append(action.row)
         return (
             action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
         )
 
+    def _leave_queue(self, row: int) -> None:
+        """A waiting job starts."""
+        self._cluster.leave_queue(row)
+
     def _suspend(self, action: Suspend) -> None:
-        cluster = self._cluster
         self._change(action.row, "suspend")
-        run = cluster.stop(action.row, self.now or 0)
-        cluster.give_back(run.allocation, memory=not action.keep_memory)
-        cluster.suspended[action.row] = msgspec.structs.replace(run, holds_memory=action.keep_memory)
+        self._cluster.runs.suspend(action.row, self.now or 0, keeps_memory=action.keep_memory)
 
     def _resume(self, action: Resume) -> None:
-        cluster = self._cluster
-        self._change(action.row, "resume")
-        run = cluster.suspended.pop(action.row)
-        cluster.take(run.allocation, memory=not run.holds_memory)
-        cluster.run(action.row, run.allocation, self.now or 0, run.done, action.until)
+        cluster, row = self._cluster, action.row
+        self._change(row, "resume")
+        cluster.runs.resume(row, cluster.width(row, cluster.suspended[row].procs), self.now or 0, action.until)
 
     def _resize(self, action: Resize) -> None:
-        cluster = self._cluster
         self._change(action.row, "resize")
-        if action.row in cluster.suspended:
-            asleep = cluster.suspended[action.row]
-            chunk = msgspec.structs.replace(asleep.allocation[0], procs=action.procs)
-            cluster.suspended[action.row] = msgspec.structs.replace(asleep, allocation=(chunk,))
-            return
-        until = cluster.until.get(action.row)
-        run = cluster.stop(action.row, self.now or 0)
-        new = (msgspec.structs.replace(run.allocation[0], procs=action.procs),)
-        cluster.give_back(run.allocation)
-        cluster.take(new)
-        cluster.run(action.row, new, self.now or 0, run.done, until)
+        self._cluster.runs.resize(action.row, action.procs, self.now or 0)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from qbatch.engine.cluster import STARTED, SUBMITTED
 from qbatch.engine.engine import Engine
+from qbatch.engine.runs import STARTED, SUBMITTED
 from qbatch.model.job import Job
-from qbatch.planning.view import Run
 
 
 def job_set_back(job: Job, by: int) -> Job:
@@ -32,13 +31,6 @@ def set_back(engine: Engine, by: int) -> None:
     submitted, started = cluster.table[SUBMITTED], cluster.table[STARTED]
     submitted -= by
     started[started >= 0] -= by
-    for runs in (cluster.running, cluster.suspended):
-        for row, run in runs.items():
-            runs[row] = _run_set_back(run, by)
-    cluster.renew_parts()
+    cluster.runs.set_back(by)
     if engine.now is not None:
         engine.now -= by
-
-
-def _run_set_back(run: Run, by: int) -> Run:
-    return msgspec.structs.replace(run, since=run.since - by, expected_end=run.expected_end - by)

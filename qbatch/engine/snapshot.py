@@ -170,14 +170,12 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.parked = Waiting(body.parked.array())
     cluster.closed = frozenset(body.closed)
     cluster.hold_hosts(body.hosts.array().reshape(cluster.hosts.shape))
-    cluster.running.update({run[0]: _read(run) for run in body.running})
-    cluster.suspended.update({run[0]: _read(run) for run in body.suspended})
     cluster.until.update(body.until)
     cluster.trials.update(body.trials)
     cluster.promises.update(body.promises)
     cluster.left_behind.update(body.left_behind)
-    parts = body.parts.table(len(cluster.parts), space=64)
-    cluster.hold_parts(parts, parts.shape[1] - 64)
+    parts = body.parts.table(len(cluster.parts))
+    cluster.runs.restore(list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width)
     if cluster.shapes is not None:  # a job is looked at for each shape, not for each row
         cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
 

@@ -151,7 +151,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
         endings=np.empty((4 * most + 64 if is_interrupting else most, 2), np.int64),
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
         parts=np.empty((AMOUNTS + len(there) + 2 * is_interrupting, places), np.int64),
-        hosts=np.array([there, there], np.int64),
+        hosts=np.array([there, there, np.zeros_like(there)], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
         ended=np.empty(ended, np.int64),

@@ -6,31 +6,23 @@ makes the views and checks each action.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from struct import Struct
-from typing import Any, cast
+from typing import cast
 
-import msgspec
 import numpy as np
 
-from qbatch.engine.cluster import ASKED, ESTIMATED, STARTED, SUBMITTED, ClusterWindow
 from qbatch.engine.engine import Engine
+from qbatch.engine.runs import ASKED, ESTIMATED, STARTED, SUBMITTED, cells_of
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import (
     Action,
-    Allocation,
     Break,
     Promise,
     Reject,
-    Resize,
-    Resume,
-    Start,
-    Suspend,
     WakeAt,
-    amounts_of,
-    procs_of,
 )
 from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
@@ -43,15 +35,9 @@ from qbatch.planning.kernels.tables import (
     ACTION,
     COUNTS,
     CPUS,
-    HOST,
     INTERRUPTIONS,
     PARTS,
-    RESIZE,
-    RESUME,
     RUN,
-    START,
-    SUSPEND,
-    TRY,
     JobColumns,
     Needs,
     ScheduleTable,
@@ -103,21 +89,14 @@ class LoopEngine(Engine):
         asked, self._log = jobs_and_log(work, machine, _COMPILED, None)
         table = np.empty((ASKED + len(asked.asked), rows), np.int64)
         table[SUBMITTED], table[ESTIMATED], table[STARTED], table[ASKED:] = work.submit, work.estimate, -1, asked.asked
-        self._jobs = JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
+        jobs = JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
         columns, kind = np.full((4, rows), -1, np.int64), np.zeros(rows, np.int8)
         self._done = ScheduleTable(table[STARTED], kind, *columns)
-        self._promise, self._first_promise = _cells(self._done.promise), _cells(self._done.first_promise)
-        self._state = state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
-        self._counts, self._action = _cells(state.counts.view(np.int64)), _cells(state.actions.view(np.int64))
-        self._runs = _cells(state.runs.view(np.int64).reshape(rows, -1))
-        self._parts, self._ended = [_cells(row) for row in state.parts], _cells(state.ended)
-        self._rounds = _rounds(self._jobs, self._log, state, self._done, 0)
+        self._promise, self._first_promise = cells_of(self._done.promise), cells_of(self._done.first_promise)
+        state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
         cluster.hold_columns(table)
-        cluster.hold_parts(state.parts, 0)
+        cluster.runs.hold(jobs, self._log, state, self._done, lambda *tables: _rounds(*tables, 0))
         cluster.waiting = Waiting(state.waiting)
-        self._held: dict[int, Allocation] = {}  # what the running jobs have, in order of start
-        cluster.running = cast(Any, _Running(self._run_of, self._held))
-        self._window = ClusterWindow(cluster)
         self._coming = _jobs_of(work)
         self._rejected: list[Rejection] = []
         self._breaks: dict[int, int] = {}
@@ -129,10 +108,10 @@ class LoopEngine(Engine):
         Raises:
             DecisionError: the policy asks for something that may not happen, or leaves a job for ever.
         """
-        counts, count = self._counts, 0
-        while (now := next(self._rounds, None)) is not None:
-            if counts[_DECIDED] < 0:
-                self._make_space()
+        runs, count = self._cluster.runs, 0
+        while (now := next(runs.go_on, None)) is not None:
+            if runs.counts[_DECIDED] < 0:
+                runs.more_intervals()
                 continue
             self._make_round(now)
             count += 1
@@ -140,45 +119,40 @@ class LoopEngine(Engine):
                 progress(len(self._cluster.codes), now)
         return self._schedule()
 
-    def _make_space(self) -> None:
-        """Make space for more execution intervals; the loop goes on where it was."""
-        intervals = self._state.intervals
-        self._state = self._state._replace(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
-        self._rounds = _rounds(self._jobs, self._log, self._state, self._done, 0)
-
     def _make_round(self, now: int) -> None:
         """Follow what the loop did at an instant, and let the policy decide."""
-        cluster, counts, state, wake_at, codes = self._cluster, self._counts, self._state, self._wake_at, self._cluster.codes
+        cluster, runs, wake_at, codes = self._cluster, self._cluster.runs, self._wake_at, self._cluster.codes
+        counts, state = runs.counts, runs.tables[2]
         self.now = now
         if self._over:
             self._forget()
         finished: tuple[int, ...] = ()
-        stopped, returned, had = finished, finished, []
+        stopped, returned = finished, finished
+        ended: tuple[Run, ...] = ()
         if counts[_ENDED]:
-            finished = tuple(self._ended[: counts[_ENDED]])
-            had = [self._held.pop(row) for row in finished]
+            finished = tuple(state.ended[: counts[_ENDED]].tolist())
+            ended = tuple(runs.over(row, now) for row in finished)
             for row in finished:
                 codes[row] = _FINISHED
             self._over += finished
-            if cluster.trials:
-                cluster.trials.difference_update(finished)
         if counts[_STOPPED] or counts[_RETURNED]:
             stopped = tuple(state.stopped[: counts[_STOPPED]].tolist())
             returned = tuple(state.returned[: counts[_RETURNED]].tolist())
             for row in stopped:
-                self._stand_still(row, keeps_memory=True)
+                runs.stood_still(row, now, keeps_memory=True)
+                codes[row] = _SUSPENDED
             for row in returned:
-                del self._held[row]
+                runs.over(row, now)
                 codes[row] = _QUEUED
-            cluster.trials.difference_update(returned)
         came, before = range(len(codes), counts[_ARRIVED]), len(self._rejected)
         arrived = self._let_arrive(came) if came else ()
         while wake_at and wake_at[0] <= now:
             del wake_at[0]
-        cluster.show(counts[_PARTS], (counts[_HEAD], counts[_TAIL]))
+        cluster.waiting.show(counts[_HEAD], counts[_TAIL])
+        runs.by_end = None
         view = View(
             self._window, now, self.machine, cluster.waiting.rows, self._memory, finished, (), arrived,
-            not (finished or stopped or returned), False, returned, _Ended(self._run_over, finished, had) if finished else (),
+            not (finished or stopped or returned), False, returned, ended,
         )  # fmt: skip
         decisions = self._decisions(view)
         for action in decisions:
@@ -204,7 +178,7 @@ class LoopEngine(Engine):
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)
             self._forget_shapes()
-        if not self._counts[_REFUSED]:
+        if not self._cluster.runs.counts[_REFUSED]:
             return tuple(rows)
         for row in rows:
             if not may_run[row]:
@@ -216,62 +190,8 @@ class LoopEngine(Engine):
                 self._rejected.append(Rejection(row, self.now or 0, reason.code, reason.text))
         return tuple(row for row in rows if may_run[row])
 
-    def _act(
-        self, kind: int, row: int, allocation: Allocation = (), *, procs: int = 0, held: int = 0, until: int | None = None
-    ) -> None:  # fmt: skip
-        """Let the loop carry out one action."""
-        counts = self._counts
-        if counts[_INTERVALS] == len(self._state.intervals):
-            self._make_space()
-        host, parts = -1, 0
-        if len(allocation) == 1 and allocation[0].count == 1 and not allocation[0].resources:  # most are
-            host, held = allocation[0].host, allocation[0].memory
-        else:
-            for parts, part in enumerate(amounts_of(allocation), 1):
-                for column, value in zip(self._parts[HOST:], part, strict=False):
-                    column[counts[_PARTS] + parts - 1] = value
-        _WRITE_ACTION(self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts)
-        counts[_DECIDED] = 1
-        next(self._rounds)
-
-    def _start(self, action: Start, allocation: Allocation) -> Start:
-        row, cluster = action.row, self._cluster
-        cluster.codes[row] = _RUNNING
-        self._held[row] = allocation
-        if action.is_trial:
-            cluster.trials.add(row)
-        self._act(TRY if action.is_trial else START, row, allocation, procs=procs_of(allocation), until=action.until)
-        now, promises = self.now or 0, cluster.promises
-        if promises and now > promises.get(row, now) and not action.is_trial:
-            self._late.append(row)
-        return action
-
-    def _suspend(self, action: Suspend) -> None:
-        self._act(SUSPEND, action.row, held=int(action.keep_memory))
-        self._stand_still(action.row, keeps_memory=action.keep_memory)
-
-    def _stand_still(self, row: int, *, keeps_memory: bool) -> None:
-        """Keep what a job has that was suspended now."""
-        self._cluster.codes[row] = _SUSPENDED
-        end, done = self._runs[row, _END], self._runs[row, _DONE]
-        self._cluster.suspended[row] = Run(row, self._held.pop(row), self.now or 0, end, done, keeps_memory)
-
-    def _resume(self, action: Resume) -> None:
-        row = action.row
-        self._cluster.codes[row] = _RUNNING
-        self._held[row] = allocation = self._cluster.suspended.pop(row).allocation
-        self._act(RESUME, row, allocation, procs=procs_of(allocation), until=action.until)
-
-    def _resize(self, action: Resize) -> None:
-        row, suspended = action.row, self._cluster.suspended
-        run = suspended.get(row) or self._run_of(row)
-        allocation = (msgspec.structs.replace(run.allocation[0], procs=action.procs),)
-        if row in suspended:
-            suspended[row] = msgspec.structs.replace(run, allocation=allocation)
-            return
-        del self._held[row]
-        self._held[row] = allocation
-        self._act(RESIZE, row, procs=action.procs)
+    def _leave_queue(self, row: int) -> None:
+        """A waiting job starts: the loop closes the queue when the pass is over."""
 
     def _note(self, action: Action) -> None:
         """Write down what a schedule keeps beside starts and ends."""
@@ -282,16 +202,9 @@ class LoopEngine(Engine):
         elif type(action) is Break:
             self._promise[action.row] = NO_PROMISE
         elif type(action) is Reject:
-            self._counts[_HEAD], self._counts[_TAIL] = self._cluster.waiting.bounds()
+            counts = self._cluster.runs.counts
+            counts[_HEAD], counts[_TAIL] = self._cluster.waiting.bounds()
             self._rejected.append(Rejection(action.row, self.now or 0, action.reason.code, action.reason.text))
-
-    def _run_of(self, row: int) -> Run:
-        runs = self._runs
-        return Run(row, self._held[row], runs[row, _SINCE], runs[row, _END], runs[row, _DONE])
-
-    def _run_over(self, row: int, had: Allocation) -> Run:
-        """Return the run of a job that ended now."""
-        return Run(row, had, self.now or 0, self._runs[row, _END], self._runs[row, _DONE])
 
     def _schedule(self) -> Schedule:
         work, done, name, view = self._work, self._done, name_of(self.policy), self.view()
@@ -300,11 +213,12 @@ class LoopEngine(Engine):
             raise DecisionError(left_waiting(name, len(left), view.jobs[left[0]].number, view.free_procs))
         broken = np.zeros(len(work), np.int64)
         broken[list(self._breaks)] = list(self._breaks.values())
-        count, has_hosts = self._counts[_INTERVALS], self.machine.single_host and len(self.machine.hosts) > 1
-        intervals = self._state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
+        state, has_hosts = self._cluster.runs.tables[2], self.machine.single_host and len(self.machine.hosts) > 1
+        count = int(state.counts[0]["intervals"])
+        intervals = state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
         schedule = Schedule(
             work, name, done.start.copy(), done.kind, done.promise, done.first_promise, done.end,
-            int(self._state.counts[0]["longest"]), intervals, done.host if has_hosts else None,
+            int(state.counts[0]["longest"]), intervals, done.host if has_hosts else None,
             tuple(sorted(self._rejected)), broken if self._breaks else None,
         )  # fmt: skip
         if isinstance(self.policy, Predicting):
@@ -313,46 +227,8 @@ class LoopEngine(Engine):
         return schedule
 
 
-class _Running(Mapping[int, Run]):
-    """The running jobs by row, in order of start, for looking only."""
-
-    def __init__(self, run_of: Callable[[int], Run], rows: dict[int, Allocation]) -> None:
-        self._run_of, self._rows = run_of, rows
-
-    def __getitem__(self, row: int) -> Run:
-        if row not in self._rows:
-            raise KeyError(row)
-        return self._run_of(row)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-
-class _Ended(Sequence[Run]):
-    """The runs that ended in a round."""
-
-    def __init__(self, run_over: Callable[[int, Allocation], Run], rows: tuple[int, ...], had: list[Allocation]) -> None:
-        self._run_over, self._rows, self._had = run_over, rows, had
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return list(map(self._run_over, self._rows[place], self._had[place]))
-        return self._run_over(self._rows[place], self._had[place])
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-
 def _jobs_of(work: Workload) -> Iterator[Job]:
     """Return the jobs of a workload in order, made from its columns some at a time."""
     for begin in range(0, len(work), AT_ONCE):
         places = np.arange(begin, min(begin + AT_ONCE, len(work)))
         yield from (arrival.job for arrival in arrivals_of(work, places, None, begin))
-
-
-def _cells(array: Any) -> Any:
-    """Return the entries of an array: one by one, NumPy takes three times as long."""
-    return cast("memoryview[int]", memoryview(cast(Any, array)))

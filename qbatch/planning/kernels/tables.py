@@ -124,8 +124,9 @@ INTERVAL = record(
 )
 """An execution interval, as a schedule holds it."""
 
-START, TRY, SUSPEND, RESUME, RESIZE = 1, 2, 3, 4, 5
-"""Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again."""
+START, TRY, SUSPEND, RESUME, RESIZE, END_NOW, RETURN, DROP = range(1, 9)
+"""Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again.  The
+last three are what a driver tells an engine: a running job ends; a trial is over; a suspended job goes away with its memory."""
 
 ACTION = record(
     [

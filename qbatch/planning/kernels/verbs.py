@@ -7,6 +7,8 @@ processors that the job asked for, leaves an execution interval.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.host_pass import taken
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
@@ -14,7 +16,9 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
     CPUS,
+    DROP,
     END,
+    END_NOW,
     FREE,
     HELD,
     HOST,
@@ -25,10 +29,12 @@ from qbatch.planning.kernels.tables import (
     PROCS,
     REFUSED_START,
     RESIZE,
+    RETURN,
     SINCE,
     SUSPEND,
     THERE,
     TRY,
+    WITHHELD,
     JobColumns,
     LogTable,
     ScheduleTable,
@@ -250,7 +256,9 @@ def next_end(state: StateTables) -> int:
 def note_interval(
     row: int, now: int, is_kept: int, host: int, counts: Record, run: Record, intervals: RecordArray
 ) -> None:  # fmt: skip
-    """Note the execution interval of a run that stops now."""
+    """Note the execution interval of a run that stops now, where intervals are kept."""
+    if intervals.shape[0] == 0:
+        return
     interval = intervals[counts.intervals]
     interval.row, interval.begin, interval.end, interval.procs = row, run.since, now, run.procs
     interval.host, interval.is_kept = host, is_kept
@@ -306,13 +314,18 @@ def put_in(row: int, count: int, counts: Record, run: Record, parts: Int64Array)
 
 
 @kernel
-def book_parts(count: int, sign: int, with_memory: bool, counts: Record, parts: Int64Array, hosts: Int64Array) -> None:
-    """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1): processors, or all of it."""
+def book_parts(
+    count: int, sign: int, first: int, with_memory: bool, counts: Record, parts: Int64Array, hosts: Int64Array
+) -> None:  # fmt: skip
+    """Give back what the ``count`` parts behind those in use have (``sign`` 1), or take it (-1), of the resources from ``first``
+    on: up to processors, or of all.  What a closed host gets back is withheld."""
     for place in range(counts.parts, counts.parts + count):
         host = parts[HOST, place]
-        counts.free += sign * parts[PROCS, place]
-        for resource in range(hosts.shape[1] if with_memory else MEMORY):
-            hosts[FREE, resource, host] += sign * parts[AMOUNTS + resource, place]
+        what = FREE if hosts[THERE, CPUS, host] > 0 else WITHHELD
+        if first == CPUS:
+            counts.free += sign * parts[PROCS, place]
+        for resource in range(first, hosts.shape[1] if with_memory else MEMORY):
+            hosts[what, resource, host] += sign * parts[AMOUNTS + resource, place]
 
 
 @kernel
@@ -343,18 +356,21 @@ def run_on(
     runs: RecordArray, running: Int64Array, endings: Int64Array, parts: Int64Array, hosts: Int64Array,
 ) -> None:  # fmt: skip
     """Let a job run from now on with ``run.procs`` processors, on the ``count`` parts that stand behind those in use; until an
-    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in all."""
+    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in all; -1: it is not known,
+    and the end is told."""
     run = runs[row]
     run.since, run.until, run.end = now, until, now + time_left(run, procs, estimate)
     if run.is_trial and until >= 0:
         run.end = min(run.end, until)
-    book_parts(count, -1, with_memory, counts, parts, hosts)
+    book_parts(count, -1, CPUS, with_memory, counts, parts, hosts)
     put_in(row, count, counts, run, parts)
     enter_running(row, counts, running)
-    left = length * procs - run.done
-    run.due = now + (-(-left // run.procs) if left > 0 else 0)
-    note_end(run.due, row, counts, runs, running, endings)
-    if until >= 0:
+    run.due = -1
+    if length >= 0:
+        left = length * procs - run.done
+        run.due = now + (-(-left // run.procs) if left > 0 else 0)
+        note_end(run.due, row, counts, runs, running, endings)
+    if until >= 0 and length >= 0:
         note_end(until, row, counts, runs, running, endings)
 
 
@@ -368,7 +384,7 @@ def stop(
     run.done += (now - run.since) * run.procs
     run.since, run.due, run.until = -1, -1, -1
     leave_running(row, counts, running)
-    book_parts(count, 1, with_memory, counts, parts, hosts)
+    book_parts(count, 1, CPUS, with_memory, counts, parts, hosts)
     return int(count)
 
 
@@ -440,7 +456,8 @@ def carry_out(
         row, pieces, until, is_start = action.row, action.parts, action.until, action.kind <= TRY
         run, first = state.runs[row], counts.parts
         with_memory = is_start or action.kind == RESIZE or run.keeps == 0
-        if action.kind == SUSPEND or action.kind == RESIZE:
+        is_stop = action.kind == SUSPEND or action.kind == RESIZE or action.kind == END_NOW or action.kind == RETURN
+        if is_stop:
             until = run.until
             note_interval(row, now, 1, done.host[row], counts, run, state.intervals)
             run.keeps = action.kind == SUSPEND and action.held > 0
@@ -463,16 +480,36 @@ def carry_out(
                 done.start[row] = now
                 state.started[counts.starts] = row
                 counts.starts += 1
-        if action.kind != SUSPEND:
+        if action.kind == DROP:
+            book_parts(pieces, 1, MEMORY, True, counts, parts, hosts)
+        elif not is_stop or action.kind == RESIZE:
             run.procs = action.procs
+            length = log.run[row] if log.run.shape[0] > 0 else -1
             run_on(
-                row, pieces, with_memory, until, now, jobs.procs[row], jobs.estimate[row], log.run[row], counts, state.runs,
-                running, state.endings, parts, hosts,
+                row, pieces, with_memory, until, now, jobs.procs[row], jobs.estimate[row], length, counts, state.runs, running,
+                state.endings, parts, hosts,
             )  # fmt: skip
-        used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
-        if action.kind == TRY and hosts[THERE, MEMORY, host] > 0 and used > held:
-            run.due, run.until = FOREVER, now
-            note_end(now, row, counts, state.runs, running, state.endings)
+        elif action.kind == RETURN:
+            run.done, run.is_trial = -1, 0
+        if action.kind == TRY and log.run.shape[0] > 0:
+            used = jobs.asked[MEMORY, row] if log.used_memory[row] < 0 else log.used_memory[row]
+            if hosts[THERE, MEMORY, host] > 0 and used > held:
+                run.due, run.until = FOREVER, now
+                note_end(now, row, counts, state.runs, running, state.endings)
+
+
+@kernel
+def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable) -> Iterator[int]:
+    """Carry out ``counts.decided`` actions each time it goes on.
+
+    A generator has the tables: to go on costs a fifth of a microsecond, where a call that is given them costs several.  As for
+    every kernel, the caller has to keep the arrays.
+    """
+    while True:
+        # A name for the record would be a copy of it here: a generator keeps what it has in its names.
+        state.counts[0].starts = 0
+        carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
+        yield 0
 
 
 @kernel

@@ -1,0 +1,278 @@
+"""What runs and what is suspended: each change is a verb of :mod:`qbatch.planning.kernels.verbs`, as in the compiled loops.
+
+The tables hold everything that a kernel reads; an allocation, as policies and drivers see it, is kept beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from struct import Struct
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from qbatch.model.actions import Allocation, amounts_of, procs_of
+from qbatch.model.machine import Machine
+from qbatch.planning.kernels import verbs
+from qbatch.planning.kernels.live import live, serves_compiled
+from qbatch.planning.kernels.tables import (
+    ACTION,
+    AMOUNTS,
+    COUNTS,
+    CPUS,
+    DROP,
+    END,
+    END_NOW,
+    HOST,
+    INTERVAL,
+    RESIZE,
+    RESUME,
+    RETURN,
+    RUN,
+    SINCE,
+    START,
+    SUSPEND,
+    TRY,
+    JobColumns,
+    LogTable,
+    ScheduleTable,
+    StateTables,
+)
+from qbatch.planning.kernels.types import Int64Array, read_only
+from qbatch.planning.view import Run
+
+SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
+"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on what is asked of each resource."""
+
+_carried_out = live(verbs.carried_out)
+_NONE = np.empty(0, np.int64)
+_UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
+_WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
+_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = (
+    cast("tuple[str, ...]", COUNTS.names).index(name) for name in ("running", "parts", "now", "decided", "intervals")
+)
+_SINCE, _DONE, _END, _UNTIL, _IS_TRIAL, _PROCS, _KEEPS = (
+    cast("tuple[str, ...]", RUN.names).index(name) for name in ("since", "done", "end", "until", "is_trial", "procs", "keeps")
+)
+
+Verbs = Callable[[JobColumns, LogTable, StateTables, ScheduleTable], Iterator[int]]
+"""Makes a generator that carries out ``counts.decided`` of ``state.actions`` each time that it goes on."""
+
+
+class RunTables:
+    """The running jobs (``running``, in order of their last start) and the suspended ones, by row.
+
+    ``until``: when the engine suspends a running job, or ends its trial; ``trials``: the rows that run one.
+    ``tables``: jobs, log, state and schedule, as the kernels take them.
+    """
+
+    def __init__(self, machine: Machine, table: Int64Array, hosts: Int64Array) -> None:
+        self.machine = machine
+        self.held: dict[int, Allocation] = {}
+        self.running: Mapping[int, Run] = Running(self)
+        self.suspended: dict[int, Run] = {}
+        self.until: dict[int, int] = {}
+        self.trials: set[int] = set()
+        self.by_end: tuple[Int64Array, Int64Array, int] | None = None
+        rows, most = table.shape[1], 64
+        runs = np.full(rows, -1, RUN)
+        state = StateTables(
+            counts=np.zeros(1, COUNTS), endings=np.empty((0, 2), np.int64), waiting=_NONE,
+            parts=np.empty((AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64), hosts=hosts,
+            started=np.empty(1, np.int64), places=_NONE, ended=_NONE, stopped=_NONE, returned=_NONE, runs=runs,
+            running=np.empty(most, np.int64), intervals=np.empty(0, INTERVAL), actions=np.empty(1, ACTION),
+        )  # fmt: skip
+        self.hold(_columns(table), _UNKNOWN, state, _schedule(table, np.full(rows, -1, np.int64)), _carried_out)
+
+    def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
+        """Hold these tables; ``make``: what carries out verbs on them."""
+        self.tables, self._make = (jobs, log, state, done), make
+        self._go_on: Iterator[int] | None = None
+        self._is_compiled = True
+        self.counts, self._action = cells_of(state.counts), cells_of(state.actions)
+        self.cells = cells_of(state.runs.view(np.int64).reshape(len(state.runs), -1))
+        self._parts, self.shown = [cells_of(row) for row in state.parts], read_only(state.parts)
+        self._most_intervals = len(state.intervals) or -1
+        self.by_end = None
+
+    def hold_jobs(self, table: Int64Array) -> None:
+        """Hold longer columns of jobs."""
+        _, log, state, done = self.tables
+        more = table.shape[1] - len(state.runs)
+        if more > 0:
+            state = state._replace(runs=np.concatenate([state.runs, np.full(more, -1, RUN)]))
+        host = np.concatenate([done.host, np.full(max(more, 0), -1, np.int64)])
+        self.hold(_columns(table), log, state, _schedule(table, host), self._make)
+
+    def hold_state(self, **tables: Any) -> None:
+        """Hold some tables of the state instead of those that were there."""
+        jobs, log, state, done = self.tables
+        self.hold(jobs, log, state._replace(**tables), done, self._make)
+
+    @property
+    def count(self) -> int:
+        """How many parts of running jobs there are."""
+        return int(self.counts[_PARTS])
+
+    @property
+    def go_on(self) -> Iterator[int]:
+        """What carries out verbs on the tables."""
+        if self._go_on is None or self._is_compiled is not serves_compiled():
+            self._go_on, self._is_compiled = self._make(*self.tables), serves_compiled()
+        return self._go_on
+
+    def more_intervals(self) -> None:
+        """Make space for more execution intervals."""
+        intervals = self.tables[2].intervals
+        self.hold_state(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
+
+    def start(self, row: int, allocation: Allocation, procs: int, now: int, until: int | None, *, is_trial: bool) -> None:
+        """A job starts on an allocation, of which it uses so many processors."""
+        self.held[row] = allocation
+        if is_trial:
+            self.trials.add(row)
+        self._run(TRY if is_trial else START, row, allocation, procs, now, until)
+
+    def end(self, row: int, now: int) -> Run:
+        """A running job ends; return what it has done."""
+        self._act(END_NOW, row, now)
+        return self.over(row, now)
+
+    def give_up(self, row: int, now: int) -> None:
+        """The trial of a job is over; what it did is thrown away."""
+        self._act(RETURN, row, now)
+        self.over(row, now)
+
+    def suspend(self, row: int, now: int, *, keeps_memory: bool) -> None:
+        """A running job stands still."""
+        self._act(SUSPEND, row, now, held=int(keeps_memory))
+        self.stood_still(row, now, keeps_memory=keeps_memory)
+
+    def stood_still(self, row: int, now: int, *, keeps_memory: bool) -> None:
+        """Note that a job was suspended."""
+        self.suspended[row] = msgspec.structs.replace(self.over(row, now), holds_memory=keeps_memory)
+
+    def resume(self, row: int, procs: int, now: int, until: int | None) -> None:
+        """A suspended job goes on."""
+        self.held[row] = allocation = self.suspended.pop(row).allocation
+        self._run(RESUME, row, allocation, procs, now, until)
+
+    def resize(self, row: int, procs: int, now: int) -> None:
+        """A job has another number of processors of its one host; if it is suspended, from when it goes on."""
+        run = self.suspended.get(row) or self.run_of(row)
+        allocation = (msgspec.structs.replace(run.allocation[0], procs=procs),)
+        if row in self.suspended:
+            self.suspended[row] = msgspec.structs.replace(run, allocation=allocation)
+            return
+        del self.held[row]
+        self.held[row] = allocation
+        self._act(RESIZE, row, now, procs=procs)
+
+    def drop(self, row: int, now: int) -> None:
+        """A suspended job goes away, and gives its memory back."""
+        run = self.suspended.pop(row)
+        if run.holds_memory:
+            self._act(DROP, row, now, run.allocation, procs_of(run.allocation))
+
+    def run_of(self, row: int) -> Run:
+        """Return the run of a running job."""
+        cells = self.cells
+        return Run(row, self.held[row], cells[row, _SINCE], cells[row, _END], cells[row, _DONE])
+
+    def over(self, row: int, now: int) -> Run:
+        """Return the run of a job that a verb has just stopped; it runs no more."""
+        self.until.pop(row, None)
+        self.trials.discard(row)
+        return Run(row, self.held.pop(row), now, self.cells[row, _END], self.cells[row, _DONE])
+
+    def _run(self, kind: int, row: int, allocation: Allocation, procs: int, now: int, until: int | None) -> None:
+        if until is not None:
+            self.until[row] = until
+        counts, state = self.counts, self.tables[2]
+        if counts[_RUNNING] == len(state.running):
+            self.hold_state(running=np.concatenate([state.running, np.empty_like(state.running)]))
+        # Behind the parts in use there is always space for those of one job.
+        if counts[_PARTS] + 2 * state.hosts.shape[2] > state.parts.shape[1]:
+            self.hold_state(parts=np.concatenate([state.parts, np.empty_like(state.parts)], axis=1))
+        self._act(kind, row, now, allocation, procs, until=until)
+
+    def _act(
+        self, kind: int, row: int, now: int, allocation: Allocation = (), procs: int = 0, held: int = 0, until: int | None = None
+    ) -> None:  # fmt: skip
+        """Carry out one action."""
+        if self.counts[_INTERVALS] == self._most_intervals:
+            self.more_intervals()
+        counts, host, parts = self.counts, -1, 0
+        first = allocation[0] if len(allocation) == 1 else None
+        if first is not None and first.count == 1 and first.procs == procs and not first.resources:  # most are
+            host, held = first.host, first.memory
+        else:
+            for parts, part in enumerate(amounts_of(allocation), 1):
+                for column, value in zip(self._parts[HOST:], part, strict=False):
+                    column[counts[_PARTS] + parts - 1] = value
+        _WRITE_ACTION(self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts)
+        counts[_NOW], counts[_DECIDED] = now, 1
+        next(self.go_on)
+        self.by_end = None
+
+    def restore(self, running: list[Run], suspended: list[Run], parts: Int64Array, width: Callable[[int, int], int]) -> None:
+        """Hold what ran and what was suspended; ``parts``: those of the running jobs; ``width``: on how many processors a job
+        works, by row and allocated processors."""
+        rows = np.sort(np.array([run.row for run in running], np.int64))
+        space = np.empty((len(parts), parts.shape[1] + 2 * self.tables[2].hosts.shape[2]), np.int64)
+        space[:, : parts.shape[1]] = parts
+        self.hold_state(parts=space, running=np.concatenate([rows, np.empty(64, np.int64)]))
+        self.counts[_RUNNING], self.counts[_PARTS] = len(running), parts.shape[1]
+        for run in (*running, *suspended):
+            row, cells = run.row, self.cells
+            cells[row, _DONE], cells[row, _END], cells[row, _PROCS] = run.done, run.expected_end, width(row, run.procs)
+            cells[row, _IS_TRIAL], cells[row, _UNTIL] = row in self.trials, self.until.get(row, -1)
+            cells[row, _KEEPS] = run.holds_memory
+        for run in running:
+            self.held[run.row] = run.allocation
+            self.cells[run.row, _SINCE] = run.since
+        self.suspended.update({run.row: run for run in suspended})
+
+    def set_back(self, by: int) -> None:
+        """Set every instant back by so many microseconds."""
+        for row, run in self.suspended.items():
+            self.suspended[row] = msgspec.structs.replace(run, since=run.since - by, expected_end=run.expected_end - by)
+        for row in (*self.held, *self.suspended):
+            self.cells[row, _END] -= by
+        for row in self.held:
+            self.cells[row, _SINCE] -= by
+        self.tables[2].parts[[END, SINCE], : self.counts[_PARTS]] -= by
+        self.by_end = None
+
+
+class Running(Mapping[int, Run]):
+    """The running jobs by row, in order of their last start, for looking only."""
+
+    def __init__(self, runs: RunTables) -> None:
+        self._runs = runs
+
+    def __getitem__(self, row: int) -> Run:
+        return self._runs.run_of(row)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._runs.held)
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._runs.held
+
+    def __len__(self) -> int:
+        return len(self._runs.held)
+
+
+def _columns(table: Int64Array) -> JobColumns:
+    return JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
+
+
+def _schedule(table: Int64Array, host: Int64Array) -> ScheduleTable:
+    return ScheduleTable(table[STARTED], np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
+
+
+def cells_of(array: Any) -> Any:
+    """Return the entries of an array, of records as whole numbers: one by one, NumPy takes three times as long."""
+    return memoryview(array.view(np.int64) if array.dtype.names else array)
