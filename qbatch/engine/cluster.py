@@ -26,7 +26,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels import running
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.tables import CPUS, END, FREE, MEMORY, NAMED, PROCS, THERE, WITHHELD
+from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, NAMED, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.spaces import space_of
@@ -119,7 +119,7 @@ class Cluster:
                 ends, amounts, count = _ends_of(runs.tables[2].parts, runs.count, self.hosts)
                 runs.by_end = read_only(ends), read_only(amounts), int(count)
             else:
-                runs.by_end = runs.shown[END], runs.shown[PROCS], runs.count
+                runs.by_end = runs.ends, runs.amounts, runs.count
         return runs.by_end
 
     def job(self, row: int) -> Job:

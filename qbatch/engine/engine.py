@@ -439,7 +439,9 @@ class Engine(AsksPolicy):
         cluster = self._cluster
         self._change(action.row, "start")
         self._leave_queue(action.row)
-        now, procs = self.now or 0, cluster.width(action.row, procs_of(allocation))
+        now, procs = self.now or 0, procs_of(allocation)
+        if self.machine.chunked:
+            procs = cluster.width(action.row, procs)
         cluster.runs.start(action.row, allocation, procs, now, action.until, is_trial=action.is_trial)
         if now > cluster.promises.get(action.row, now) and not action.is_trial:
             self._late.append(action.row)

@@ -26,6 +26,7 @@ from qbatch.planning.kernels.tables import (
     END_NOW,
     HOST,
     INTERVAL,
+    PROCS,
     RESIZE,
     RESUME,
     RETURN,
@@ -64,7 +65,8 @@ class RunTables:
     """The running jobs (``running``, in order of their last start) and the suspended ones, by row.
 
     ``until``: when the engine suspends a running job, or ends its trial; ``trials``: the rows that run one.
-    ``tables``: jobs, log, state and schedule, as the kernels take them.
+    ``tables``: jobs, log, state and schedule, as the kernels take them.  ``shown``, ``ends``, ``amounts``: the parts of running
+    jobs, and two rows of them, read-only and longer than what is in use; ``ended``: rows that ended in a round of a loop.
     """
 
     def __init__(self, machine: Machine, table: Int64Array, hosts: Int64Array) -> None:
@@ -93,6 +95,8 @@ class RunTables:
         self.counts, self._action = cells_of(state.counts), cells_of(state.actions)
         self.cells = cells_of(state.runs.view(np.int64).reshape(len(state.runs), -1))
         self._parts, self.shown = [cells_of(row) for row in state.parts], read_only(state.parts)
+        self.ends, self.amounts = self.shown[END], self.shown[PROCS]
+        self.ended = cells_of(state.ended)
         self._most_intervals = len(state.intervals) or -1
         self.by_end = None
 

@@ -130,7 +130,7 @@ class LoopEngine(Engine):
         stopped, returned = finished, finished
         ended: tuple[Run, ...] = ()
         if counts[_ENDED]:
-            finished = tuple(state.ended[: counts[_ENDED]].tolist())
+            finished = tuple(runs.ended[: counts[_ENDED]])
             ended = tuple(runs.over(row, now) for row in finished)
             for row in finished:
                 codes[row] = _FINISHED
