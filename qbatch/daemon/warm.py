@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from qbatch.engine import runs
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
@@ -42,6 +43,7 @@ def warm(policies: Iterable[str]) -> None:
     Raises:
         QbatchError: for a policy that does not exist.
     """
+    runs.compile_at_once()
     for name in policies:
         load_policy(name)
         for machine in _MACHINES:

@@ -61,7 +61,7 @@ class Cluster:
         self.shapes = ShapeBook(machine) if self.kind.uses_shapes else None
         there = np.array(machine.there, np.int64)
         hosts, table = np.stack([there, there, np.zeros_like(there)]), np.empty((ASKED + len(there), 64), np.int64)
-        self.runs = runs = RunTables(machine, table, hosts)
+        self.runs = runs = RunTables(table, hosts)
         self.running, self.suspended, self.until, self.trials = runs.running, runs.suspended, runs.until, runs.trials
         self.hold_hosts(hosts)
         self.hold_columns(table)

@@ -6,6 +6,7 @@ The tables hold everything that a kernel reads; an allocation, as policies and d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from struct import Struct
 from typing import Any, cast
 
@@ -13,9 +14,9 @@ import msgspec
 import numpy as np
 
 from qbatch.model.actions import Allocation, amounts_of, procs_of
-from qbatch.model.machine import Machine
 from qbatch.planning.kernels import verbs
-from qbatch.planning.kernels.live import live, serves_compiled
+from qbatch.planning.kernels.jit import Kernel, is_warm
+from qbatch.planning.kernels.live import live, serves_compiled, uncompiled
 from qbatch.planning.kernels.tables import (
     ACTION,
     AMOUNTS,
@@ -46,7 +47,11 @@ from qbatch.planning.view import Run
 SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
 """Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on what is asked of each resource."""
 
-_carried_out = live(verbs.carried_out)
+_carried_out, _plainly_carried_out = live(verbs.carried_out), uncompiled(verbs.carried_out)
+
+_plain_actions_left = 10_000
+"""How many actions a process still carries out in plain Python, where the verbs would have to be compiled: that takes longer."""
+
 _NONE = np.empty(0, np.int64)
 _UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
 _WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
@@ -69,8 +74,7 @@ class RunTables:
     jobs, and two rows of them, read-only and longer than what is in use; ``ended``: rows that ended in a round of a loop.
     """
 
-    def __init__(self, machine: Machine, table: Int64Array, hosts: Int64Array) -> None:
-        self.machine = machine
+    def __init__(self, table: Int64Array, hosts: Int64Array) -> None:
         self.held: dict[int, Allocation] = {}
         self.running: Mapping[int, Run] = Running(self)
         self.suspended: dict[int, Run] = {}
@@ -78,14 +82,14 @@ class RunTables:
         self.trials: set[int] = set()
         self.by_end: tuple[Int64Array, Int64Array, int] | None = None
         rows, most = table.shape[1], 64
-        runs = np.full(rows, -1, RUN)
         state = StateTables(
             counts=np.zeros(1, COUNTS), endings=np.empty((0, 2), np.int64), waiting=_NONE,
             parts=np.empty((AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64), hosts=hosts,
-            started=np.empty(1, np.int64), places=_NONE, ended=_NONE, stopped=_NONE, returned=_NONE, runs=runs,
-            running=np.empty(most, np.int64), intervals=np.empty(0, INTERVAL), actions=np.empty(1, ACTION),
+            started=np.empty(1, np.int64), places=_NONE, ended=_NONE, stopped=_NONE, returned=_NONE,
+            runs=np.zeros(rows, RUN), running=np.empty(most, np.int64), intervals=np.empty(0, INTERVAL),
+            actions=np.empty(1, ACTION),
         )  # fmt: skip
-        self.hold(_columns(table), _UNKNOWN, state, _schedule(table, np.full(rows, -1, np.int64)), _carried_out)
+        self.hold(_columns(table), _UNKNOWN, state, _schedule(table, np.zeros(rows, np.int64)), _verbs)
 
     def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
         """Hold these tables; ``make``: what carries out verbs on them."""
@@ -101,13 +105,10 @@ class RunTables:
         self.by_end = None
 
     def hold_jobs(self, table: Int64Array) -> None:
-        """Hold longer columns of jobs."""
+        """Hold longer columns of jobs.  Of a job that has not begun, nothing in the tables of runs is looked at."""
         _, log, state, done = self.tables
-        more = table.shape[1] - len(state.runs)
-        if more > 0:
-            state = state._replace(runs=np.concatenate([state.runs, np.full(more, -1, RUN)]))
-        host = np.concatenate([done.host, np.full(max(more, 0), -1, np.int64)])
-        self.hold(_columns(table), log, state, _schedule(table, host), self._make)
+        runs, host = _longer(state.runs, table.shape[1]), _longer(done.host, table.shape[1])
+        self.hold(_columns(table), log, state._replace(runs=runs), _schedule(table, host), self._make)
 
     def hold_state(self, **tables: Any) -> None:
         """Hold some tables of the state instead of those that were there."""
@@ -217,7 +218,11 @@ class RunTables:
                     column[counts[_PARTS] + parts - 1] = value
         _WRITE_ACTION(self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts)
         counts[_NOW], counts[_DECIDED] = now, 1
-        next(self.go_on)
+        try:
+            next(self.go_on)
+        except StopIteration:  # there has been enough in plain Python
+            self._go_on = None
+            next(self.go_on)
         self.by_end = None
 
     def restore(self, running: list[Run], suspended: list[Run], parts: Int64Array, width: Callable[[int, int], int]) -> None:
@@ -269,8 +274,42 @@ class Running(Mapping[int, Run]):
         return len(self._runs.held)
 
 
+def compile_at_once() -> None:
+    """Let this process compile the verbs for its first action."""
+    global _plain_actions_left
+    _plain_actions_left = 0
+
+
+@cache
+def _has_to_compile() -> bool:
+    kernel = verbs.carried_out
+    return isinstance(kernel, Kernel) and not is_warm(kernel.qualified_name)
+
+
+def _verbs(*tables: Any) -> Iterator[int]:
+    """Return what carries out verbs on these tables."""
+    is_plain = serves_compiled() and _plain_actions_left > 0 and _has_to_compile()
+    return _plain_for_a_while(tables) if is_plain else _carried_out(*tables)
+
+
+def _plain_for_a_while(tables: tuple[Any, ...]) -> Iterator[int]:
+    global _plain_actions_left
+    for done in _plainly_carried_out(*tables):
+        yield done
+        _plain_actions_left -= 1
+        if _plain_actions_left <= 0:
+            return
+
+
 def _columns(table: Int64Array) -> JobColumns:
     return JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
+
+
+def _longer(array: Any, rows: int) -> Any:
+    """Return an array of so many rows that begins with another one; what is never written to takes no memory."""
+    longer = np.zeros(rows, array.dtype)
+    longer[: len(array)] = array[:rows]
+    return longer
 
 
 def _schedule(table: Int64Array, host: Int64Array) -> ScheduleTable:
