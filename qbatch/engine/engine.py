@@ -25,6 +25,7 @@ from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster, ClusterWindow
 from qbatch.engine.instant import NOTHING, Happened, sorted_out
 from qbatch.engine.round import Round
+from qbatch.engine.runs import RunTables
 from qbatch.engine.states import CODES, NEXT, STATES, State
 from qbatch.model.actions import (
     Action,
@@ -169,6 +170,11 @@ class Engine(AsksPolicy):
     def queue_length(self) -> int:
         """How many jobs wait in the queue; parked ones are not in it."""
         return len(self._cluster.waiting)
+
+    @property
+    def runs(self) -> RunTables:
+        """What runs, for a driver that knows how long jobs run."""
+        return self._cluster.runs
 
     def check_exchange(self, policy: Policy) -> None:
         """Check that a policy can take over the suspended jobs.

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from qbatch.model.actions import Allocation, amounts_of, procs_of
-from qbatch.planning.kernels import verbs
+from qbatch.planning.kernels import heap, verbs
 from qbatch.planning.kernels.jit import Kernel, is_warm
 from qbatch.planning.kernels.live import live, serves_compiled, uncompiled
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
     AMOUNTS,
@@ -52,15 +53,17 @@ _carried_out, _plainly_carried_out = live(verbs.carried_out), uncompiled(verbs.c
 _plain_actions_left = 10_000
 """How many actions a process still carries out in plain Python, where the verbs would have to be compiled: that takes longer."""
 
+_pop = live(heap.pop)
 _NONE = np.empty(0, np.int64)
 _UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
 _WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
-_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = (
-    cast("tuple[str, ...]", COUNTS.names).index(name) for name in ("running", "parts", "now", "decided", "intervals")
+_RUNNING, _PARTS, _NOW, _DECIDED, _ENDS, _INTERVALS = (
+    cast("tuple[str, ...]", COUNTS.names).index(name) for name in ("running", "parts", "now", "decided", "ends", "intervals")
 )
-_SINCE, _DONE, _END, _UNTIL, _IS_TRIAL, _PROCS, _KEEPS = (
-    cast("tuple[str, ...]", RUN.names).index(name) for name in ("since", "done", "end", "until", "is_trial", "procs", "keeps")
-)
+_SINCE, _DONE, _DUE, _END, _UNTIL, _IS_TRIAL, _PROCS, _KEEPS = (
+    cast("tuple[str, ...]", RUN.names).index(name)
+    for name in ("since", "done", "due", "end", "until", "is_trial", "procs", "keeps")
+)  # fmt: skip
 
 Verbs = Callable[[JobColumns, LogTable, StateTables, ScheduleTable], Iterator[int]]
 """Makes a generator that carries out ``counts.decided`` of ``state.actions`` each time that it goes on."""
@@ -71,7 +74,8 @@ class RunTables:
 
     ``until``: when the engine suspends a running job, or ends its trial; ``trials``: the rows that run one.
     ``tables``: jobs, log, state and schedule, as the kernels take them.  ``shown``, ``ends``, ``amounts``: the parts of running
-    jobs, and two rows of them, read-only and longer than what is in use; ``ended``: rows that ended in a round of a loop.
+    jobs, and two rows of them, read-only and longer than what is in use; ``ended``: rows that ended in a round of a loop;
+    ``endings``: the heap of ends.
     """
 
     def __init__(self, table: Int64Array, hosts: Int64Array) -> None:
@@ -100,7 +104,7 @@ class RunTables:
         self.cells = cells_of(state.runs.view(np.int64).reshape(len(state.runs), -1))
         self._parts, self.shown = [cells_of(row) for row in state.parts], read_only(state.parts)
         self.ends, self.amounts = self.shown[END], self.shown[PROCS]
-        self.ended = cells_of(state.ended)
+        self.ended, self.endings = cells_of(state.ended), cells_of(state.endings)
         self._most_intervals = len(state.intervals) or -1
         self.by_end = None
 
@@ -114,6 +118,12 @@ class RunTables:
         """Hold some tables of the state instead of those that were there."""
         jobs, log, state, done = self.tables
         self.hold(jobs, log, state._replace(**tables), done, self._make)
+
+    @property
+    def intervals(self) -> Int64Array | None:
+        """The execution intervals, of which each has the fields of ``INTERVAL``; None where there are none."""
+        count = self.counts[_INTERVALS]
+        return self.tables[2].intervals[:count].view(np.int64).reshape(count, -1).copy() if count else None
 
     @property
     def count(self) -> int:
@@ -200,6 +210,8 @@ class RunTables:
         # Behind the parts in use there is always space for those of one job.
         if counts[_PARTS] + 2 * state.hosts.shape[2] > state.parts.shape[1]:
             self.hold_state(parts=np.concatenate([state.parts, np.empty_like(state.parts)], axis=1))
+        if len(state.endings) and 4 * counts[_RUNNING] + 64 > len(state.endings):
+            self.hold_state(endings=np.concatenate([state.endings, np.empty_like(state.endings)]))
         self._act(kind, row, now, allocation, procs, until=until)
 
     def _act(
@@ -253,6 +265,56 @@ class RunTables:
             self.cells[row, _SINCE] -= by
         self.tables[2].parts[[END, SINCE], : self.counts[_PARTS]] -= by
         self.by_end = None
+
+
+class KnownEnds:
+    """When the running jobs end, for a driver that knows how long each runs.  Execution intervals are kept too.
+
+    Args:
+        runs: tables of an engine for which nothing has arrived yet.
+    """
+
+    def __init__(self, runs: RunTables) -> None:
+        self._runs = runs
+        jobs, _, state, done = runs.tables
+        log = LogTable(np.zeros(64, np.int64), np.zeros(64, np.int64), np.empty(0, np.int8))
+        state = state._replace(endings=np.empty((256, 2), np.int64), intervals=np.empty(256, INTERVAL))
+        runs.hold(jobs, log, state, done, _verbs)
+
+    def tell(self, row: int, run: int, used_memory: int) -> None:
+        """Tell how long a job that is about to arrive runs on what it asks for, in microseconds, and how many bytes of memory it
+        uses (-1: what it asks for)."""
+        jobs, log, state, done = self._runs.tables
+        if row >= len(log.run):
+            log = LogTable(_longer(log.run, 2 * row), _longer(log.used_memory, 2 * row), log.may_run)
+            self._runs.hold(jobs, log, state, done, _verbs)
+        log.run[row], log.used_memory[row] = run, used_memory
+
+    def next(self) -> int | None:
+        """Return when the next job ends, or the next trial fails; None if none runs."""
+        counts, endings, cells = self._runs.counts, self._runs.endings, self._runs.cells
+        while counts[_ENDS]:
+            at, row = endings[0, heap.INSTANT], endings[0, heap.ROW]
+            if cells[row, _DUE] == at or (cells[row, _DUE] == FOREVER and cells[row, _UNTIL] == at):
+                return int(at)
+            self._leave_heap()
+        return None
+
+    def take(self, at: int) -> tuple[list[int], list[int]]:
+        """Return the rows that end at an instant, and those whose trial fails, both ascending."""
+        ended: list[int] = []
+        failed: list[int] = []
+        while self.next() == at:
+            row = self._runs.endings[0, heap.ROW]
+            found = ended if self._runs.cells[row, _DUE] == at else failed
+            if row not in found[-1:]:
+                found.append(row)
+            self._leave_heap()
+        return ended, failed
+
+    def _leave_heap(self) -> None:
+        _pop(self._runs.tables[2].endings, self._runs.counts[_ENDS])
+        self._runs.counts[_ENDS] -= 1
 
 
 class Running(Mapping[int, Run]):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from struct import Struct
 from typing import cast
 
 import numpy as np
@@ -32,12 +31,10 @@ from qbatch.planning.kernels import jit
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
-    ACTION,
     COUNTS,
     CPUS,
     INTERRUPTIONS,
     PARTS,
-    RUN,
     JobColumns,
     Needs,
     ScheduleTable,
@@ -57,14 +54,10 @@ _COMPILED = Compiled(loop.decide, _NEEDS, lambda _work, _machine: None, is_plann
 _ROUNDS = loop.rounds_of(_NEEDS)
 _rounds = live(_ROUNDS)
 
-_ARRIVED, _PARTS, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED, _INTERVALS = (
+_ARRIVED, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED = (
     cast("tuple[str, ...]", COUNTS.names).index(name)
-    for name in (
-        "arrived", "parts", "head", "tail", "timer", "decided", "ended", "stopped", "returned", "refused", "intervals",
-    )
-)  # fmt: skip
-_WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
-_SINCE, _DONE, _END = (cast("tuple[str, ...]", RUN.names).index(name) for name in ("since", "done", "end"))
+    for name in ("arrived", "head", "tail", "timer", "decided", "ended", "stopped", "returned", "refused")
+)
 
 
 def is_warm() -> bool:
@@ -108,7 +101,7 @@ class LoopEngine(Engine):
         Raises:
             DecisionError: the policy asks for something that may not happen, or leaves a job for ever.
         """
-        runs, count = self._cluster.runs, 0
+        runs, count = self.runs, 0
         while (now := next(runs.go_on, None)) is not None:
             if runs.counts[_DECIDED] < 0:
                 runs.more_intervals()
@@ -121,7 +114,7 @@ class LoopEngine(Engine):
 
     def _make_round(self, now: int) -> None:
         """Follow what the loop did at an instant, and let the policy decide."""
-        cluster, runs, wake_at, codes = self._cluster, self._cluster.runs, self._wake_at, self._cluster.codes
+        cluster, runs, wake_at, codes = self._cluster, self.runs, self._wake_at, self._cluster.codes
         counts, state = runs.counts, runs.tables[2]
         self.now = now
         if self._over:
@@ -178,7 +171,7 @@ class LoopEngine(Engine):
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)
             self._forget_shapes()
-        if not self._cluster.runs.counts[_REFUSED]:
+        if not self.runs.counts[_REFUSED]:
             return tuple(rows)
         for row in rows:
             if not may_run[row]:
@@ -202,7 +195,7 @@ class LoopEngine(Engine):
         elif type(action) is Break:
             self._promise[action.row] = NO_PROMISE
         elif type(action) is Reject:
-            counts = self._cluster.runs.counts
+            counts = self.runs.counts
             counts[_HEAD], counts[_TAIL] = self._cluster.waiting.bounds()
             self._rejected.append(Rejection(action.row, self.now or 0, action.reason.code, action.reason.text))
 
@@ -213,12 +206,10 @@ class LoopEngine(Engine):
             raise DecisionError(left_waiting(name, len(left), view.jobs[left[0]].number, view.free_procs))
         broken = np.zeros(len(work), np.int64)
         broken[list(self._breaks)] = list(self._breaks.values())
-        state, has_hosts = self._cluster.runs.tables[2], self.machine.single_host and len(self.machine.hosts) > 1
-        count = int(state.counts[0]["intervals"])
-        intervals = state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
+        state, has_hosts = self.runs.tables[2], self.machine.single_host and len(self.machine.hosts) > 1
         schedule = Schedule(
             work, name, done.start.copy(), done.kind, done.promise, done.first_promise, done.end,
-            int(state.counts[0]["longest"]), intervals, done.host if has_hosts else None,
+            int(state.counts[0]["longest"]), self.runs.intervals, done.host if has_hosts else None,
             tuple(sorted(self._rejected)), broken if self._breaks else None,
         )  # fmt: skip
         if isinstance(self.policy, Predicting):

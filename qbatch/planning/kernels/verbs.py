@@ -267,11 +267,11 @@ def note_interval(
 
 
 @kernel
-def time_left(run: Record, procs: int, estimate: int) -> int:
-    """Return how much longer a job runs by its estimate on ``procs``, from when it last began to run or stood still."""
+def time_left(run: Record, procs: int, length: int) -> int:
+    """Return how much longer a job runs that takes ``length`` on ``procs``, from when it last began to run or stood still."""
     if run.procs == procs:  # no product, which could overflow
-        return int(max(estimate - run.done // procs, 0))
-    return int(max(-(-(estimate * procs - run.done) // run.procs), 0))
+        return int(max(length - run.done // procs, 0))
+    return int(max(-(-(length * procs - run.done) // run.procs), 0))
 
 
 @kernel
@@ -367,8 +367,7 @@ def run_on(
     enter_running(row, counts, running)
     run.due = -1
     if length >= 0:
-        left = length * procs - run.done
-        run.due = now + (-(-left // run.procs) if left > 0 else 0)
+        run.due = now + time_left(run, procs, length)
         note_end(run.due, row, counts, runs, running, endings)
     if until >= 0 and length >= 0:
         note_end(until, row, counts, runs, running, endings)
@@ -459,7 +458,8 @@ def carry_out(
         is_stop = action.kind == SUSPEND or action.kind == RESIZE or action.kind == END_NOW or action.kind == RETURN
         if is_stop:
             until = run.until
-            note_interval(row, now, 1, done.host[row], counts, run, state.intervals)
+            if action.kind != END_NOW or run.is_cut:
+                note_interval(row, now, 0 if action.kind == RETURN else 1, done.host[row], counts, run, state.intervals)
             run.keeps = action.kind == SUSPEND and action.held > 0
             pieces = stop(row, now, run.keeps == 0, counts, run, running, parts, hosts)
             first = counts.parts
