@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from qbatch.daemon.core.emulated_executor import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
 from qbatch.daemon.core.source_state import SourceState
@@ -24,7 +25,6 @@ from qbatch.model.events import Event
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
-from qbatch.replay.executor import EmulatedExecutor
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord

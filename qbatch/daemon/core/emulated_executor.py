@@ -1,6 +1,6 @@
 """The emulated executor: it runs a job as a timer, because it knows how much work the job takes.
 
-The replay's calendar and the daemon's core use this one.  What a job has done is its :class:`~qbatch.model.progress.Progress`,
+What a job has done is its :class:`~qbatch.model.progress.Progress`,
 which the caller keeps (a snapshot holds it); an instant at which an end falls due is entered in the caller's calendar.
 An entry that a suspension or a resize has overtaken is not taken back: it is void, since the progress has another ``due``.
 """
