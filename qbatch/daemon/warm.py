@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from qbatch.engine import runs
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
+from qbatch.planning.kernels.live import compile_at_once
 from qbatch.policies.registry import load_policy
 
 _SECOND = 1_000_000
@@ -43,7 +43,7 @@ def warm(policies: Iterable[str]) -> None:
     Raises:
         QbatchError: for a policy that does not exist.
     """
-    runs.compile_at_once()
+    compile_at_once()
     for name in policies:
         load_policy(name)
         for machine in _MACHINES:

@@ -197,7 +197,7 @@ class Admission:
         return fits
 
     def takes(self, asked: Int64Array) -> BoolArray:
-        """Tell the same of jobs that ask for no chunks, on every machine."""
+        """Tell which requests without chunks, as :meth:`holds` takes them, the hosts could hold, also on a chunked machine."""
         if not self.machine.chunked:
             return self.holds(asked)
         kinds, kind_of = np.unique(asked[:NAMED], axis=1, return_inverse=True)

@@ -116,7 +116,7 @@ class Cluster:
         runs = self.runs
         if runs.by_end is None:
             if self.closed or (self.kind.spans and len(self.machine.hosts) > 1):
-                ends, amounts, count = _ends_of(runs.tables[2].parts, runs.count, self.hosts)
+                ends, amounts, count = _ends_of(runs.state.parts, runs.count, self.hosts)
                 runs.by_end = read_only(ends), read_only(amounts), int(count)
             else:
                 runs.by_end = runs.ends, runs.amounts, runs.count

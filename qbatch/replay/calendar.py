@@ -1,7 +1,7 @@
 """The event calendar around the engine: arrivals, completions, timers.
 
 A source makes the jobs and knows how long each really runs; the policy does not.  The tables of what runs
-(:class:`qbatch.engine.runs.KnownEnds`) say when ends fall due, and the calendar tells the engine of each at that instant.
+say when ends fall due (:mod:`qbatch.replay.known_ends`), and the calendar tells the engine of each at that instant.
 
 A trial begins a job's work anew.  Of a job that uses more memory than its trial was given, the end is never reached: it
 is returned at the instant of its start, in another round.  A job that ends in its trial ran in one go.
@@ -14,15 +14,15 @@ from dataclasses import replace
 
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.engine.runs import KnownEnds
 from qbatch.model.actions import Break, Promise, Reject, Start, WakeAt
 from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Returned
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.progress import Progress
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy, Predicting, name_of
+from qbatch.planning.view import View
+from qbatch.replay.known_ends import KnownEnds
 from qbatch.replay.recorder import Recorder
 from qbatch.replay.sources import LogSource, Source
 
@@ -36,7 +36,6 @@ PROGRESS_EVERY = 2000
 """Rounds between two calls of a progress callback."""
 
 _MOST_IDLE = 1_000_000
-_WAITING = Progress(0)
 
 
 class Calendar:
@@ -77,14 +76,13 @@ class Calendar:
             count += 1
             if progress is not None and count % PROGRESS_EVERY == 0:
                 progress(self._arrived, instant)
-        self._check_nobody_waits()
+        check_all_started(self._policy, self.engine.view())
         machine, work, runs = self.engine.machine, self.source.workload(), self.engine.runs
-        host = runs.tables[3].host[: len(work)] if machine.single_host and len(machine.hosts) > 1 else None
+        host = runs.done.host[: len(work)] if machine.single_host and len(machine.hosts) > 1 else None
         schedule = self._record.schedule(work, name_of(self._policy), host, runs.intervals)
-        if isinstance(self._policy, Predicting) and self.engine.policy is self._policy:
-            predicted = self._policy.first_predictions(self.engine.view())
-            return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
-        return schedule
+        if self.engine.policy is not self._policy:
+            return schedule
+        return with_predictions(schedule, self._policy, self.engine.view())
 
     def _make_round(self, instant: int) -> Round:
         """Tell the engine what falls on an instant, and write down what it does."""
@@ -103,13 +101,6 @@ class Calendar:
         is_idle = all(isinstance(action, WakeAt) for action in done.actions)
         self._idle = self._idle + 1 if is_idle else 0
         check_idle(self._policy, self._idle, done.at)
-
-    def _check_nobody_waits(self) -> None:
-        view = self.engine.view()
-        left = [*view.queue.tolist(), *view.suspended]
-        if left:
-            first = view.jobs[left[0]].number
-            raise DecisionError(left_waiting(name_of(self._policy), len(left), first, view.free_procs))
 
     def _next_instant(self) -> int | None:
         instants = (self._ends.next(), self.source.next_instant(), self.engine.next_timer())
@@ -166,6 +157,25 @@ def check_idle(policy: Policy, times: int, at: int) -> None:
             f"policy {name_of(policy)} was woken {_MOST_IDLE} times in a row by {at / 1e6:.15g} s and did "
             "nothing but ask to be woken again"
         )
+
+
+def check_all_started(policy: Policy, view: View) -> None:
+    """Refuse a policy that left jobs waiting, or suspended, where nothing is left to happen.
+
+    Raises:
+        DecisionError: it did.
+    """
+    left = [*view.queue.tolist(), *view.suspended]
+    if left:
+        raise DecisionError(left_waiting(name_of(policy), len(left), view.jobs[left[0]].number, view.free_procs))
+
+
+def with_predictions(schedule: Schedule, policy: Policy, view: View) -> Schedule:
+    """Return a schedule with what its policy first predicted, if it predicts run times."""
+    if not isinstance(policy, Predicting):
+        return schedule
+    predicted = policy.first_predictions(view)
+    return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
 
 
 def left_waiting(policy: str, count: int, first: int, free: int) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
 from qbatch.engine.engine import Engine
-from qbatch.engine.runs import ASKED, ESTIMATED, STARTED, SUBMITTED, cells_of
+from qbatch.engine.runs import ASKED, ESTIMATED, STARTED, SUBMITTED, places_of
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
 from qbatch.model.actions import (
@@ -23,27 +22,25 @@ from qbatch.model.actions import (
     Reject,
     WakeAt,
 )
-from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
-from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
+from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels import jit
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     COUNTS,
-    CPUS,
     INTERRUPTIONS,
     PARTS,
-    JobColumns,
     Needs,
     ScheduleTable,
 )
-from qbatch.planning.policy import Compiled, Policy, Predicting, name_of
+from qbatch.planning.policy import Compiled, Policy, name_of
 from qbatch.planning.view import Run, View
-from qbatch.replay.calendar import PROGRESS_EVERY, ProgressCallback, check_idle, left_waiting
+from qbatch.replay.calendar import PROGRESS_EVERY, ProgressCallback, check_all_started, check_idle, with_predictions
 from qbatch.replay.compiled import jobs_and_log, state_of
 from qbatch.replay.kernels import loop
+from qbatch.replay.recorder import Recorder
 from qbatch.replay.sources import AT_ONCE, arrivals_of
 
 _QUEUED, _RUNNING, _FINISHED, _SUSPENDED = (
@@ -54,9 +51,8 @@ _COMPILED = Compiled(loop.decide, _NEEDS, lambda _work, _machine: None, is_plann
 _ROUNDS = loop.rounds_of(_NEEDS)
 _rounds = live(_ROUNDS)
 
-_ARRIVED, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED = (
-    cast("tuple[str, ...]", COUNTS.names).index(name)
-    for name in ("arrived", "head", "tail", "timer", "decided", "ended", "stopped", "returned", "refused")
+_ARRIVED, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED = places_of(
+    COUNTS, "arrived", "head", "tail", "timer", "decided", "ended", "stopped", "returned", "refused"
 )
 
 
@@ -82,17 +78,13 @@ class LoopEngine(Engine):
         asked, self._log = jobs_and_log(work, machine, _COMPILED, None)
         table = np.empty((ASKED + len(asked.asked), rows), np.int64)
         table[SUBMITTED], table[ESTIMATED], table[STARTED], table[ASKED:] = work.submit, work.estimate, -1, asked.asked
-        jobs = JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
-        columns, kind = np.full((4, rows), -1, np.int64), np.zeros(rows, np.int8)
-        self._done = ScheduleTable(table[STARTED], kind, *columns)
-        self._promise, self._first_promise = cells_of(self._done.promise), cells_of(self._done.first_promise)
-        state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
         cluster.hold_columns(table)
-        cluster.runs.hold(jobs, self._log, state, self._done, lambda *tables: _rounds(*tables, 0))
+        done = ScheduleTable(table[STARTED], np.zeros(rows, np.int8), *np.full((4, rows), -1, np.int64))
+        state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
+        self.runs.hold(self.runs.jobs, self._log, state, done, lambda *tables: _rounds(*tables, 0))
         cluster.waiting = Waiting(state.waiting)
         self._coming = _jobs_of(work)
-        self._rejected: list[Rejection] = []
-        self._breaks: dict[int, int] = {}
+        self._record = Recorder(rows)
         self._idle = 0
 
     def run(self, progress: ProgressCallback | None = None) -> Schedule:
@@ -102,7 +94,7 @@ class LoopEngine(Engine):
             DecisionError: the policy asks for something that may not happen, or leaves a job for ever.
         """
         runs, count = self.runs, 0
-        while (now := next(runs.go_on, None)) is not None:
+        while (now := next(runs.steps, None)) is not None:
             if runs.counts[_DECIDED] < 0:
                 runs.more_intervals()
                 continue
@@ -115,7 +107,7 @@ class LoopEngine(Engine):
     def _make_round(self, now: int) -> None:
         """Follow what the loop did at an instant, and let the policy decide."""
         cluster, runs, wake_at, codes = self._cluster, self.runs, self._wake_at, self._cluster.codes
-        counts, state = runs.counts, runs.tables[2]
+        counts, state = runs.counts, runs.state
         self.now = now
         if self._over:
             self._forget()
@@ -137,7 +129,7 @@ class LoopEngine(Engine):
             for row in returned:
                 runs.over(row, now)
                 codes[row] = _QUEUED
-        came, before = range(len(codes), counts[_ARRIVED]), len(self._rejected)
+        came = range(len(codes), counts[_ARRIVED])
         arrived = self._let_arrive(came) if came else ()
         while wake_at and wake_at[0] <= now:
             del wake_at[0]
@@ -154,11 +146,10 @@ class LoopEngine(Engine):
         counts[_DECIDED], counts[_TIMER] = 0, wake_at[0] if wake_at else FOREVER
         if self._broken or self._late:
             for row in {*self._broken, *self._late}:
-                self._breaks[row] = self._breaks.get(row, 0) + 1
+                self._record.break_promise(row)
             self._broken, self._late = [], []
         if not (finished or arrived):
-            is_idle = not (stopped or returned) and len(self._rejected) == before
-            is_idle = is_idle and all(type(action) is WakeAt for action in decisions)
+            is_idle = not (stopped or returned or came) and all(type(action) is WakeAt for action in decisions)
             self._idle = self._idle + 1 if is_idle else 0
             check_idle(self.policy, self._idle, now)
 
@@ -177,10 +168,10 @@ class LoopEngine(Engine):
             if not may_run[row]:
                 reason = self._admission.refusal(cluster.job(row))
                 assert reason is not None
-                self._done.start[row] = -1
+                self.runs.done.start[row] = -1
                 self._change(row, "reject")
                 self._over.append(row)
-                self._rejected.append(Rejection(row, self.now or 0, reason.code, reason.text))
+                self._record.reject(row, self.now or 0, reason)
         return tuple(row for row in rows if may_run[row])
 
     def _leave_queue(self, row: int) -> None:
@@ -189,33 +180,24 @@ class LoopEngine(Engine):
     def _note(self, action: Action) -> None:
         """Write down what a schedule keeps beside starts and ends."""
         if type(action) is Promise:
-            self._promise[action.row] = action.at
-            if self._first_promise[action.row] == NO_PROMISE:
-                self._first_promise[action.row] = action.at
+            self._record.promise(action.row, action.at)
         elif type(action) is Break:
-            self._promise[action.row] = NO_PROMISE
+            self._record.forget_promise(action.row)
         elif type(action) is Reject:
             counts = self.runs.counts
             counts[_HEAD], counts[_TAIL] = self._cluster.waiting.bounds()
-            self._rejected.append(Rejection(action.row, self.now or 0, action.reason.code, action.reason.text))
+            self._record.reject(action.row, self.now or 0, action.reason)
 
     def _schedule(self) -> Schedule:
-        work, done, name, view = self._work, self._done, name_of(self.policy), self.view()
-        left = [*view.queue.tolist(), *view.suspended]
-        if left:
-            raise DecisionError(left_waiting(name, len(left), view.jobs[left[0]].number, view.free_procs))
-        broken = np.zeros(len(work), np.int64)
-        broken[list(self._breaks)] = list(self._breaks.values())
-        state, has_hosts = self.runs.tables[2], self.machine.single_host and len(self.machine.hosts) > 1
-        schedule = Schedule(
-            work, name, done.start.copy(), done.kind, done.promise, done.first_promise, done.end,
-            int(state.counts[0]["longest"]), self.runs.intervals, done.host if has_hosts else None,
-            tuple(sorted(self._rejected)), broken if self._breaks else None,
+        view, runs, machine = self.view(), self.runs, self.machine
+        check_all_started(self.policy, view)
+        written = self._record.schedule(self._work, name_of(self.policy), None, runs.intervals)
+        host = runs.done.host if machine.single_host and len(machine.hosts) > 1 else None
+        schedule = replace(
+            written, start=runs.done.start.copy(), kind=runs.done.kind, end=runs.done.end, host=host,
+            queue_max=int(runs.state.counts[0]["longest"]),
         )  # fmt: skip
-        if isinstance(self.policy, Predicting):
-            predicted = self.policy.first_predictions(view)
-            return replace(schedule, predicted=predicted if (predicted >= 0).any() else None)
-        return schedule
+        return with_predictions(schedule, self.policy, view)
 
 
 def _jobs_of(work: Workload) -> Iterator[Job]:

@@ -2,16 +2,17 @@
 
 Who calls kernels from outside (policies, the cluster, profiles) calls them through a door: :func:`live` or
 :func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of the process.
-The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.
+The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.  A kernel that is a generator is
+called through a :class:`LiveGenerator`.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from types import CellType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
-from qbatch.planning.kernels.jit import Kernel, is_loaded
+from qbatch.planning.kernels.jit import Kernel, is_loaded, is_warm
 
 Function = TypeVar("Function")
 
@@ -21,6 +22,7 @@ _DOORS: list[tuple[partial[Any], Any]] = []
 _serves_compiled = True
 _LITTLE = 5_000
 _rows_left = _LITTLE
+_plain_steps_left = 10_000
 
 
 def uncompiled(kernel: Function) -> Function:
@@ -89,6 +91,49 @@ def little(kernel: Function, rows: int) -> Function:
         return kernel
     _rows_left -= rows
     return uncompiled(kernel)
+
+
+def compile_at_once() -> None:
+    """Let generators of this process be compiled for their first step."""
+    global _plain_steps_left
+    _plain_steps_left = 0
+
+
+class LiveGenerator:
+    """A generator kernel on its arguments, which goes on by one step at each call of ``next``.
+
+    Where it would have to be compiled, a process takes its first steps in plain Python: compiling takes longer than they do.
+    Between two steps the generator keeps nothing but its arguments, so that either form goes on where the other one was.
+
+    Args:
+        kernel: of which each step does the same.
+    """
+
+    def __init__(self, kernel: Any, *arguments: Any) -> None:
+        self._kernel, self._arguments = kernel, arguments
+        self._is_plain: bool | None = None
+
+    def __iter__(self) -> LiveGenerator:
+        return self
+
+    def __next__(self) -> Any:
+        global _plain_steps_left
+        is_plain = not _serves_compiled or (_plain_steps_left > 0 and not _is_on_disk(self._kernel))
+        if is_plain is not self._is_plain:
+            self._is_plain = is_plain
+            self._steps = (uncompiled(self._kernel) if is_plain else _compiled(self._kernel))(*self._arguments)
+        if is_plain and _serves_compiled:
+            _plain_steps_left -= 1
+        return next(self._steps)
+
+
+def _compiled(kernel: Any) -> Any:
+    return kernel.compiled if isinstance(kernel, Kernel) else kernel
+
+
+@cache
+def _is_on_disk(kernel: Any) -> bool:
+    return not isinstance(kernel, Kernel) or is_warm(kernel.qualified_name)
 
 
 def live_module(module: ModuleType) -> Any:

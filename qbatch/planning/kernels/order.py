@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbatch.planning.kernels.jit import allocating_kernel
+from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.orders import FCFS, LXF, SJF_BEHIND
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 SHORTEST_EXPANDED = 60_000_000
 """The least estimate, in microseconds, that an expansion factor is divided by (spec/papers.md 3.7, item 4)."""
+
+
+@kernel
+def first_from(values: Int64Array, count: int, least: int) -> int:
+    """Return the first of ``count`` places at which an ascending value is ``least`` or more, ``count`` if there is none."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @allocating_kernel

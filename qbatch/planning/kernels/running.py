@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.order import first_from, stable_order
 from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, HOST, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
 
@@ -28,14 +28,7 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
     Two jobs with the same end and amount are the same to every pass, so that either may go.
     """
-    low = 0
-    high = count
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle] < end:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_from(ends, count, end)
     while amounts[low] != amount:
         low += 1
     for place in range(low, count - 1):

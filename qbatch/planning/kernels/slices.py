@@ -16,6 +16,7 @@ it starts or goes on.
 from __future__ import annotations
 
 from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.order import first_from
 from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, reset
 from qbatch.planning.kernels.types import Int64Array
 
@@ -43,13 +44,7 @@ SECOND = 1_000_000
 @kernel
 def slot_of(jobs: Int64Array, count: int, row: int) -> int:
     """Return the place of a row, -1 if it is not there."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if jobs[ROW, middle] < row:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_from(jobs[ROW], count, row)
     return low if low < count and jobs[ROW, low] == row else -1
 
 

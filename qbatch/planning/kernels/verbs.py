@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.host_pass import taken
 from qbatch.planning.kernels.jit import inlined_kernel, kernel
+from qbatch.planning.kernels.order import first_from
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
@@ -115,13 +116,7 @@ def enter_part(parts: Int64Array, count: int) -> None:
 def leave_part(parts: Int64Array, count: int) -> None:
     """Remove the part that is equal to the one that stands behind ``count``; the caller counts.  Two that are equal in everything
     are the same to every pass."""
-    low, high, end = 0, count, parts[END, count]
-    while low < high:
-        middle = (low + high) >> 1
-        if parts[END, middle] < end:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_from(parts[END], count, parts[END, count])
     is_found = False
     while not is_found:
         is_found = True
@@ -285,14 +280,7 @@ def move_part(place: int, to: int, parts: Int64Array) -> None:
 def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
     """Take the parts of a running job out, which end at ``end``; they stand behind those in use.  Return how many they are."""
     count, gone = counts.parts, 0
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if parts[END, middle] < end:
-            low = middle + 1
-        else:
-            high = middle
-    for place in range(low, count):
+    for place in range(first_from(parts[END], count, end), count):
         if parts[OF_ROW, place] == row:
             move_part(place, count + gone, parts)
             gone += 1
@@ -446,6 +434,10 @@ def carry_out(
     count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``.
+
+    ``START``, ``TRY`` and ``RESUME`` let a job run on (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and ``RETURN`` stop it
+    (:func:`stop`); ``RESIZE`` does one after the other; ``DROP`` gives back the memory of a suspended job.  They stand together
+    because the compiler takes longer over several kernels of which each is given all tables.
 
     A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
     """
