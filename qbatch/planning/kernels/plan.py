@@ -37,7 +37,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.jit import allocating_kernel, kernel
+from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.profile import (
     FOREVER,
@@ -523,7 +523,7 @@ class PlanTables(NamedTuple):
 def conservative(compression: int) -> Callable[..., int]:
     """Return the ``decide`` of conservative backfilling with one way of compressing the plan."""
 
-    @kernel
+    @inlined_kernel
     def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: PlanTables) -> int:
         queue, place, shapes, table, starts, released, counts, profile = memory
         now, start, estimate, promise = instant.now, done.start, jobs.estimate, done.promise
