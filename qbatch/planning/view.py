@@ -249,7 +249,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         ``columns``: names of :class:`Columns`, the one that matters most first; none: the order of the queue.  Memory and
         chunks are not looked at: ``room().take(job)`` tells whether there is room.
         """
-        values = self.columns
+        values = self.window.long_columns
         rows = self.queue[values.procs[self.queue] <= self.window.kind.widest(self.machine, self.free)]
         if columns and len(rows) > 1:
             keys = [getattr(values, name)[rows] for name in reversed(columns)]

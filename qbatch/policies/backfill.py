@@ -109,11 +109,11 @@ class Backfill:
         """Make one pass."""
         queue, space = view.queue, view.space
         if self._counts:
-            if len(queue) == 0 or view.free_procs == 0:
+            if len(queue) == 0 or (free := view.free_procs) == 0:
                 return []
             whole = space.whole()
             if isinstance(whole, PoolSpace):
-                return space.starts(self._counted(view), [])
+                return space.starts(self._counted(view, free), [])
         if self._remembers:
             memory = view.memory
             if not isinstance(memory, ListMemory):
@@ -132,9 +132,9 @@ class Backfill:
         tables = tables if self._remembers else self._host_list(len(queue))
         return self._pass_by(view, tables, reserves=self.rules.is_sticky)
 
-    def _counted(self, view: View) -> list[int]:
+    def _counted(self, view: View, free: int) -> list[int]:
         """Make one pass by the number of free processors; return the rows that start, in order."""
-        queue, free, jobs = view.queue, view.free_procs, view.window.jobs_of
+        queue, jobs = view.queue, view.window.jobs_of
         end, scan_from = len(queue), 0
         if end == 1:
             rows = queue.tolist()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from qbatch.model.actions import (
     Break,
     Promise,
     Reject,
+    Start,
     WakeAt,
 )
 from qbatch.model.job import Job
@@ -142,7 +144,8 @@ class LoopEngine(Engine):
         decisions = self._decisions(view)
         for action in decisions:
             self._carry_out(action)
-            self._note(action)
+            if type(action) is not Start:
+                self._note(action)
         counts[_DECIDED], counts[_TIMER] = 0, wake_at[0] if wake_at else FOREVER
         if self._broken or self._late:
             for row in {*self._broken, *self._late}:
@@ -157,7 +160,7 @@ class LoopEngine(Engine):
         """Make the jobs that arrive; return the rows of those that admission takes."""
         cluster, may_run = self._cluster, self._log.may_run
         cluster.codes += bytes((_QUEUED,)) * len(rows)
-        jobs = [next(self._coming) for _ in rows]
+        jobs = list(islice(self._coming, len(rows)))
         cluster.jobs += jobs
         if cluster.shapes is not None:
             cluster.shapes.add(jobs)
