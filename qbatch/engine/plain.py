@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from qbatch.model.errors import InputError
+from qbatch.planning.kernels.tables import record
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _ABSENT = object()
@@ -50,15 +51,18 @@ def decode(data: bytes, own_module: str) -> Any:
 
 def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
     """Return an array as (dtype, shape, whether it may be written, bytes)."""
-    if array.dtype.hasobject or array.dtype.names is not None:
+    fields = array.dtype.fields or {}
+    if array.dtype.hasobject or any(dtype.shape or dtype.names for dtype, *_ in fields.values()):
         raise InputError(f"an array of {array.dtype} cannot be written down")
-    return [array.dtype.str, list(array.shape), bool(array.flags.writeable), np.ascontiguousarray(array).tobytes()]
+    kind = [[name, dtype.str] for name, (dtype, *_) in fields.items()] if fields else array.dtype.str
+    return [kind, list(array.shape), bool(array.flags.writeable), np.ascontiguousarray(array).tobytes()]
 
 
 def array_of(tree: Any) -> np.ndarray[Any, Any]:
     """Return the array that :func:`array_tree` took apart."""
-    dtype, shape, is_writeable, data = tree
-    array = np.frombuffer(data, dtype=np.dtype(dtype)).reshape(shape).copy()
+    kind, shape, is_writeable, data = tree
+    dtype = np.dtype(kind) if isinstance(kind, str) else record([(name, np.dtype(each)) for name, each in kind])
+    array = np.frombuffer(data, dtype=dtype).reshape(shape).copy()
     array.flags.writeable = is_writeable
     return array
 

@@ -72,22 +72,21 @@ class Shares:
     def host_of(self, row: int) -> int:
         """Return the host on which a row has its place, -1 if it has none or is a guest."""
         slot = _kernels.slot_of(row, self.state)
-        if slot < 0 or self.state.jobs[slot, shares.GUEST] != shares.NO_GUEST:
+        if slot < 0 or self.state.jobs[slot].guest != shares.NO_GUEST:
             return -1
-        host = int(self.state.jobs[slot, shares.HOST])
+        host = int(self.state.jobs[slot].host)
         return host if host < len(self.state.hosts) - 1 else -1
 
     def rows(self) -> dict[int, int]:
         """Return the rows that are there with their hosts; of a row that waits, the number of hosts."""
         state = self.state
-        jobs = state.jobs[: state.counts[shares.USED]]
-        there = jobs[:, shares.ROW] != NOBODY
-        return dict(jobs[there][:, : shares.HOST + 1].tolist())
+        jobs = state.jobs[: state.counts[0].used]
+        return dict(jobs[jobs["row"] != NOBODY][["row", "host"]].tolist())
 
     def come(self, job: Job, *, is_new: bool) -> int:
         """Enter a job that waits; return its slot."""
         state = self.state
-        if state.counts[shares.USED] == len(state.jobs):
+        if state.counts[0].used == len(state.jobs):
             self.state = state = shares.grown(state)
         return int(_kernels.come(job.row, job.procs, job.memory, int(is_new and job.is_rerunnable), state))
 
@@ -173,10 +172,10 @@ def _follow_machine(view: View, memory: Shares) -> None:
     """
     hosts, queue = memory.state.hosts, len(view.machine.hosts)
     for host in range(queue):
-        if hosts[host, shares.IS_CLOSED] and host not in view.closed:
+        if hosts[host].is_closed and host not in view.closed:
             _kernels.touch(view.now, host, memory.state)
-            hosts[host, shares.IS_DUE] = 1
-        hosts[host, shares.IS_CLOSED] = host in view.closed
+            hosts[host].is_due = 1
+        hosts[host].is_closed = host in view.closed
     waiting, here = set(view.queue.tolist()), {**view.running, **view.suspended}
     there = memory.rows()
     for row, host in there.items():
@@ -185,6 +184,6 @@ def _follow_machine(view: View, memory: Shares) -> None:
     for row, run in sorted(here.items()):
         if row not in there:
             slot, procs = memory.come(view.jobs[row], is_new=False), run.procs if row in view.running else 0
-            memory.state.jobs[slot, shares.HELD] = run.allocation[0].memory
+            memory.state.jobs[slot].held = run.allocation[0].memory
             _kernels.enter(view.now, slot, run.allocation[0].host, procs, shares.NO_GUEST, memory.state)
-            memory.state.jobs[slot, shares.HAD] = procs
+            memory.state.jobs[slot].had = procs

@@ -30,11 +30,11 @@ from tests.policies.test_immediate import SECOND, asked, random_case, schedule_o
 def water_fill(room: int, wanted: list[int]) -> list[int]:
     """Let those who want processors come to one host in turn; return what each has in equal shares."""
     state = shares.new_state(one_host(1), (0, FOREVER, 0, 0))
-    state.hosts[0, shares.CPUS] = room
+    state.hosts[0].cpus = room
     for row, want in enumerate(wanted):
         shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_GUEST, state)
     shares.find_shares(0, state)
-    return state.jobs[: len(wanted), shares.SHARE].tolist()
+    return state.jobs["share"][: len(wanted)].tolist()
 
 
 @given(st.integers(0, 40), st.lists(st.integers(1, 20), max_size=12))

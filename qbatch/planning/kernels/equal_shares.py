@@ -29,54 +29,77 @@ from qbatch.planning.kernels.tables import (
     JobColumns,
     ScheduleTable,
     StateTables,
+    record,
 )
-from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.types import RecordArray
 
-
-class SharesState(NamedTuple):
-    """Who shares ``H`` hosts equally; the columns are named below.
-
-    ``jobs[S, ...]``: those that wait, or have a place on a host.  ``hosts[H + 1, ...]``: the hosts, and behind them the queue.
-    ``counts``: numbers of the whole.
-    """
-
-    jobs: Int64Array
-    hosts: Int64Array
-    counts: Int64Array
-
-
-ROW, HOST, NEXT, REQUESTED, HELD, PROCS, HAD, SHARE, OWED, EXECUTED, GUEST, IS_NEW = range(12)
-"""Columns of ``jobs``.  Its row (``NOBODY``: the slot is vacant), its host (the queue: none), the slot behind it on the list of
-the host (-1: none); processors that it asks for, bytes that it holds or waits for; processors that it has now, and had before
-this pass (-1: it has not begun); what equal sharing gives it (one that waits: would give it); processor-microseconds that are
-owed to it, and how long it has executed, both by ``AT`` of its host; whether it is a guest for a quantum; whether it may become
-one in this pass."""
-
-JOB_COLUMNS = 12
-"""How many columns ``jobs`` has."""
+SHARER = record(
+    [
+        ("row", np.int64),  # ``NOBODY``: the slot is vacant
+        ("host", np.int64),  # the number of hosts: it waits for memory
+        ("next", np.int64),  # the slot behind it on the list of the host, -1: none
+        ("requested", np.int64),  # processors that it asks for
+        ("held", np.int64),  # bytes that it holds or waits for
+        ("procs", np.int64),  # processors that it has now
+        ("had", np.int64),  # and had before this pass; -1: it has not begun
+        ("share", np.int64),  # what equal sharing gives it; one that waits: would give it
+        ("owed", np.int64),  # processor-microseconds that are owed to it, by ``at`` of its host
+        ("executed", np.int64),  # how long it has executed, by ``at`` of its host
+        ("guest", np.int64),  # whether it is a guest for a quantum
+        ("is_new", np.int64),  # whether it may become one in this pass
+    ]
+)
+"""A job that waits, or has a place on a host."""
 
 NO_GUEST, ON_IDLE, SQUEEZING = 0, 1, 2
 """Guests: on processors that were idle, or on such that others gave up for it."""
 
-CPUS, MEMORY, FREE_MEMORY, IS_CLOSED, IDLE, DEMAND, GUESTS, SHARING, OWING = range(9)
-"""Columns of ``hosts``: processors; bytes (0: not counted), and those that nobody holds; whether it is closed; processors that
-nobody has, that all there ask for, that guests have; how many jobs are there beside guests, and to how many something is
-owed."""
+SHARED_HOST = record(
+    [
+        ("cpus", np.int64),
+        ("memory", np.int64),  # bytes; 0: not counted
+        ("free_memory", np.int64),
+        ("is_closed", np.int64),
+        ("idle", np.int64),  # processors that no job has
+        ("demand", np.int64),  # processors that all jobs there ask for
+        ("guests", np.int64),  # processors that guests have
+        ("sharing", np.int64),  # how many jobs are there beside guests
+        ("owing", np.int64),  # to how many of them something is owed
+        ("at", np.int64),  # the instant up to which its books are kept
+        ("last", np.int64),  # when it was divided last
+        ("is_due", np.int64),  # whether it must be divided again
+        ("is_stale", np.int64),  # whether its jobs changed since shares were found
+        ("look_at", np.int64),  # when to look at it again
+        ("is_touched", np.int64),  # whether its books were brought up to date in this pass
+        ("is_forced", np.int64),  # whether it is divided in this pass whatever the interval
+        ("first", np.int64),  # the slot of the first job there, -1: none
+    ]
+)
+"""A host whose jobs have equal shares."""
 
-AT, LAST, IS_DUE, IS_STALE, LOOK_AT, IS_TOUCHED, IS_FORCED, FIRST = range(9, 17)
-"""Columns of ``hosts``: the instant up to which its books are kept; when it was divided last; whether it must be again; whether
-who is there changed since shares were found; when to look at it again; whether its books were brought up to date in this pass,
-and whether it is divided in this pass whatever the interval; the slot of the first job there (-1: none)."""
+SHARES = record(
+    [
+        ("used", np.int64),  # how many slots were ever used
+        ("interval", np.int64),  # the shortest time between two divisions of a host
+        ("long", np.int64),  # executed time after which a job gets all that it asks for; ``FOREVER``: never
+        ("quantum", np.int64),  # how long a guest may run
+        ("most_memory", np.int64),  # and the most memory that it gets
+    ]
+)
+"""Numbers of the whole."""
 
-HOST_COLUMNS = 17
-"""How many columns ``hosts`` has."""
 
-USED, INTERVAL, LONG, QUANTUM, MOST_MEMORY = range(5)
-"""Places in ``counts``: how many slots were ever used; the shortest time between two divisions of a host; executed time after
-which a job gets all that it asks for (``FOREVER``: never); how long a guest may run; the most memory that it gets."""
+class SharesState(NamedTuple):
+    """Who shares ``H`` hosts equally: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``, the hosts, and behind them
+    the queue; ``counts[1]`` of ``SHARES``."""
+
+    jobs: RecordArray
+    hosts: RecordArray
+    counts: RecordArray
+
 
 NEVER = -FOREVER
-"""``LAST`` of a host that was never divided."""
+"""``last`` of a host that was never divided."""
 
 ALL, FAVOURED, OTHERS = 0, 1, 2
 """Jobs of a host among which processors are divided: all but guests; of those who is to get all that it asks for; the rest."""
@@ -89,16 +112,16 @@ def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 6
     """Return the books of a machine on which nothing has happened yet.
 
     Args:
-        rules: what stands in ``counts`` from ``INTERVAL`` on.
+        rules: what stands in ``counts`` from ``interval`` on.
         slots: for how many jobs there is room at first.
     """
-    hosts = np.zeros((len(machine.hosts) + 1, HOST_COLUMNS), np.int64)
+    hosts = np.zeros(len(machine.hosts) + 1, SHARED_HOST)
     for place, host in enumerate(machine.hosts):
-        hosts[place, CPUS] = hosts[place, IDLE] = host.cpus
-        hosts[place, MEMORY] = hosts[place, FREE_MEMORY] = host.memory
-    hosts[:, FIRST], hosts[:, LAST], hosts[:, LOOK_AT] = -1, NEVER, FOREVER
-    hosts[-1, IS_CLOSED] = 1
-    return SharesState(np.zeros((slots, JOB_COLUMNS), np.int64), hosts, np.array([0, *rules], np.int64))
+        hosts[place].cpus = hosts[place].idle = host.cpus
+        hosts[place].memory = hosts[place].free_memory = host.memory
+    hosts["first"], hosts["last"], hosts["look_at"] = -1, NEVER, FOREVER
+    hosts[-1].is_closed = 1
+    return SharesState(np.zeros(slots, SHARER), hosts, np.array([(0, *rules)], SHARES))
 
 
 def grown(state: SharesState) -> SharesState:
@@ -109,8 +132,8 @@ def grown(state: SharesState) -> SharesState:
 @kernel
 def slot_of(row: int, state: SharesState) -> int:
     """Return the slot of a row, -1 if it is not there."""
-    for slot in range(state.counts[USED]):
-        if state.jobs[slot, ROW] == row:
+    for slot in range(state.counts[0].used):
+        if state.jobs[slot].row == row:
             return slot
     return -1
 
@@ -119,52 +142,52 @@ def slot_of(row: int, state: SharesState) -> int:
 def link(slot: int, host: int, state: SharesState) -> None:
     """Put a job on the list of a host, or of the queue."""
     jobs, hosts = state.jobs, state.hosts
-    before, after = -1, hosts[host, FIRST]
-    while after >= 0 and jobs[after, ROW] < jobs[slot, ROW]:
-        before, after = after, jobs[after, NEXT]
-    jobs[slot, HOST], jobs[slot, NEXT] = host, after
+    before, after = -1, hosts[host].first
+    while after >= 0 and jobs[after].row < jobs[slot].row:
+        before, after = after, jobs[after].next
+    jobs[slot].host, jobs[slot].next = host, after
     if before < 0:
-        hosts[host, FIRST] = slot
+        hosts[host].first = slot
     else:
-        jobs[before, NEXT] = slot
-    if jobs[slot, GUEST] == NO_GUEST:
-        hosts[host, SHARING] += 1
+        jobs[before].next = slot
+    if jobs[slot].guest == NO_GUEST:
+        hosts[host].sharing += 1
 
 
 @kernel
 def unlink(slot: int, state: SharesState) -> None:
     """Take a job from its list."""
-    jobs, hosts, host = state.jobs, state.hosts, state.jobs[slot, HOST]
-    if hosts[host, FIRST] == slot:
-        hosts[host, FIRST] = jobs[slot, NEXT]
+    jobs, hosts, host = state.jobs, state.hosts, state.jobs[slot].host
+    if hosts[host].first == slot:
+        hosts[host].first = jobs[slot].next
     else:
-        before = hosts[host, FIRST]
-        while jobs[before, NEXT] != slot:
-            before = jobs[before, NEXT]
-        jobs[before, NEXT] = jobs[slot, NEXT]
-    if jobs[slot, GUEST] == NO_GUEST:
-        hosts[host, SHARING] -= 1
+        before = hosts[host].first
+        while jobs[before].next != slot:
+            before = jobs[before].next
+        jobs[before].next = jobs[slot].next
+    if jobs[slot].guest == NO_GUEST:
+        hosts[host].sharing -= 1
 
 
 @kernel
 def touch(now: int, host: int, state: SharesState) -> None:
     """Bring the books of a host, or of the queue, up to date: who executed how long, what is owed to whom."""
-    at, counts = state.hosts[host], state.counts
-    is_queue, length = host == state.hosts.shape[0] - 1, now - at[AT]
-    at[IS_TOUCHED], at[AT] = 1, now
-    slot = at[FIRST] if length > 0 else -1
+    at, counts = state.hosts[host], state.counts[0]
+    is_queue, length = host == state.hosts.shape[0] - 1, now - at.at
+    at.is_touched, at.at = 1, now
+    slot = at.first if length > 0 else -1
     while slot >= 0:
         job = state.jobs[slot]
-        if job[PROCS] > 0:
-            job[EXECUTED] += length
-            if job[GUEST] == NO_GUEST and job[EXECUTED] - length <= counts[LONG] < job[EXECUTED]:
-                at[IS_DUE] = 1
-        if job[OWED] > 0 or is_queue:
-            job[OWED] = max(job[OWED] - (job[PROCS] - job[SHARE]) * length, 0)
-            if job[OWED] == 0 and not is_queue:
-                at[OWING] -= 1
-                at[IS_DUE] = 1
-        slot = job[NEXT]
+        if job.procs > 0:
+            job.executed += length
+            if job.guest == NO_GUEST and job.executed - length <= counts.long < job.executed:
+                at.is_due = 1
+        if job.owed > 0 or is_queue:
+            job.owed = max(job.owed - (job.procs - job.share) * length, 0)
+            if job.owed == 0 and not is_queue:
+                at.owing -= 1
+                at.is_due = 1
+        slot = job.next
 
 
 @kernel
@@ -177,11 +200,11 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
     """
     slot = slot_of(NOBODY, state)
     if slot < 0:
-        slot = state.counts[USED]
-        state.counts[USED] += 1
+        slot = state.counts[0].used
+        state.counts[0].used += 1
     job = state.jobs[slot]
-    job[:] = 0
-    job[ROW], job[REQUESTED], job[HELD], job[HAD], job[IS_NEW] = row, requested, held, -1, is_new
+    job.row, job.requested, job.held, job.procs, job.had, job.share = row, requested, held, 0, -1, 0
+    job.owed, job.executed, job.guest, job.is_new = 0, 0, NO_GUEST, is_new
     link(slot, state.hosts.shape[0] - 1, state)
     return slot
 
@@ -196,14 +219,14 @@ def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesS
     touch(now, host, state)
     job, at = state.jobs[slot], state.hosts[host]
     unlink(slot, state)
-    job[PROCS], job[GUEST], job[IS_NEW] = procs, guest, 0
+    job.procs, job.guest, job.is_new = procs, guest, 0
     link(slot, host, state)
-    at[IDLE] -= procs
-    at[DEMAND] += job[REQUESTED]
-    at[FREE_MEMORY] -= job[HELD]
-    at[GUESTS] += procs if guest != NO_GUEST else 0
-    at[OWING] += 1 if job[OWED] > 0 else 0
-    at[IS_DUE] = at[IS_STALE] = 1
+    at.idle -= procs
+    at.demand += job.requested
+    at.free_memory -= job.held
+    at.guests += procs if guest != NO_GUEST else 0
+    at.owing += 1 if job.owed > 0 else 0
+    at.is_due = at.is_stale = 1
 
 
 @kernel
@@ -212,29 +235,28 @@ def depart(now: int, row: int, state: SharesState) -> None:
     slot = slot_of(row, state)
     if slot < 0:
         return
-    job, at = state.jobs[slot], state.hosts[state.jobs[slot, HOST]]
-    if job[HOST] < state.hosts.shape[0] - 1:
-        touch(now, job[HOST], state)
-        at[IDLE] += job[PROCS]
-        at[DEMAND] -= job[REQUESTED]
-        at[FREE_MEMORY] += job[HELD]
-        at[GUESTS] -= job[PROCS] if job[GUEST] != NO_GUEST else 0
-        at[OWING] -= 1 if job[OWED] > 0 else 0
-        at[IS_DUE] = at[IS_STALE] = 1
-        if job[GUEST] == SQUEEZING:
-            at[IS_FORCED] = 1
+    job, at = state.jobs[slot], state.hosts[state.jobs[slot].host]
+    if job.host < state.hosts.shape[0] - 1:
+        touch(now, job.host, state)
+        at.idle += job.procs
+        at.demand -= job.requested
+        at.free_memory += job.held
+        at.guests -= job.procs if job.guest != NO_GUEST else 0
+        at.owing -= 1 if job.owed > 0 else 0
+        at.is_due = at.is_stale = 1
+        if job.guest == SQUEEZING:
+            at.is_forced = 1
     unlink(slot, state)
-    job[:] = 0
-    job[ROW] = NOBODY
+    job.row, job.procs, job.had = NOBODY, 0, 0
 
 
 @kernel
 def belongs(slot: int, group: int, state: SharesState) -> bool:
     """Tell whether a job of a host belongs to a group among which processors are divided."""
     job = state.jobs[slot]
-    if job[GUEST] != NO_GUEST:
+    if job.guest != NO_GUEST:
         return False
-    return group == ALL or (job[OWED] > 0 or job[EXECUTED] > state.counts[LONG]) == (group == FAVOURED)
+    return group == ALL or (job.owed > 0 or job.executed > state.counts[0].long) == (group == FAVOURED)
 
 
 @kernel
@@ -252,14 +274,14 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
             count += 1
         else:
             left -= requested
-        slot = state.hosts[host, FIRST]
+        slot = state.hosts[host].first
         while slot >= 0:
             if belongs(slot, group, state):
-                if jobs[slot, REQUESTED] > level:
+                if jobs[slot].requested > level:
                     count += 1
                 else:
-                    left -= jobs[slot, REQUESTED]
-            slot = jobs[slot, NEXT]
+                    left -= jobs[slot].requested
+            slot = jobs[slot].next
         if count == 0:
             return FOREVER, 0
         if left // count == level:
@@ -268,24 +290,27 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
 
 
 @kernel
-def fill(host: int, group: int, room: int, column: int, state: SharesState) -> int:
+def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -> int:
     """Divide processors equally: nobody above its request, the remainder one each in order; return how many are given.
 
     Args:
-        column: of ``jobs``, where what each gets is written.
+        is_given: whether each has the processors now; else what it gets is only its share.
     """
     level, spare = water_level(host, group, room, 0, state)
-    given, slot = 0, state.hosts[host, FIRST]
+    given, slot = 0, state.hosts[host].first
     while slot >= 0:
         job = state.jobs[slot]
         if belongs(slot, group, state):
-            share = min(job[REQUESTED], level)
-            if job[REQUESTED] > level and spare > 0:
+            share = min(job.requested, level)
+            if job.requested > level and spare > 0:
                 share += 1
                 spare -= 1
-            job[column] = share
+            if is_given:
+                job.procs = share
+            else:
+                job.share = share
             given += share
-        slot = job[NEXT]
+        slot = job.next
     return given
 
 
@@ -293,9 +318,9 @@ def fill(host: int, group: int, room: int, column: int, state: SharesState) -> i
 def find_shares(host: int, state: SharesState) -> None:
     """Say what equal sharing would give to each job of a host, whether it is divided now or later."""
     at = state.hosts[host]
-    if at[IS_STALE]:
-        fill(host, ALL, at[CPUS] - at[GUESTS], SHARE, state)
-        at[IS_STALE] = 0
+    if at.is_stale:
+        fill(host, ALL, at.cpus - at.guests, False, state)
+        at.is_stale = 0
 
 
 @kernel
@@ -306,31 +331,31 @@ def divide(now: int, host: int, state: SharesState) -> None:
     """
     touch(now, host, state)
     jobs, at = state.jobs, state.hosts[host]
-    room, favoured = at[CPUS] - at[GUESTS], 0
-    slot = at[FIRST]
+    room, favoured = at.cpus - at.guests, 0
+    slot = at.first
     while slot >= 0:
         favoured += 1 if belongs(slot, FAVOURED, state) else 0
-        slot = jobs[slot, NEXT]
-    if favoured > 0 and room >= at[SHARING]:
-        given = fill(host, FAVOURED, room - (at[SHARING] - favoured), PROCS, state)
-        given += fill(host, OTHERS, room - given, PROCS, state)
+        slot = jobs[slot].next
+    if favoured > 0 and room >= at.sharing:
+        given = fill(host, FAVOURED, room - (at.sharing - favoured), True, state)
+        given += fill(host, OTHERS, room - given, True, state)
     else:
-        given = fill(host, ALL, room, PROCS, state)
-    at[IDLE], at[LAST], at[IS_DUE] = room - given, now, 0
+        given = fill(host, ALL, room, True, state)
+    at.idle, at.last, at.is_due = room - given, now, 0
 
 
 @kernel
 def extra(host: int, state: SharesState) -> int:
     """Return how many processors above their share those of a host have to whom something is owed."""
-    if state.hosts[host, OWING] == 0:
+    if state.hosts[host].owing == 0:
         return 0
     find_shares(host, state)
-    found, slot = 0, state.hosts[host, FIRST]
+    found, slot = 0, state.hosts[host].first
     while slot >= 0:
         job = state.jobs[slot]
-        if job[OWED] > 0:
-            found += max(job[PROCS] - job[SHARE], 0)
-        slot = job[NEXT]
+        if job.owed > 0:
+            found += max(job.procs - job.share, 0)
+        slot = job.next
     return found
 
 
@@ -341,8 +366,8 @@ def could_hold(host: int, requested: int, held: int, is_guest: int, state: Share
     For a guest they must be left where every other job keeps one, and a guest all that it has.
     """
     at = state.hosts[host]
-    least = requested + (at[SHARING] + at[GUESTS] if is_guest else 0)
-    return bool(at[IS_CLOSED] == 0 and at[CPUS] >= least and (at[MEMORY] == 0 or at[FREE_MEMORY] >= held))
+    least = requested + (at.sharing + at.guests if is_guest else 0)
+    return bool(at.is_closed == 0 and at.cpus >= least and (at.memory == 0 or at.free_memory >= held))
 
 
 @kernel
@@ -351,7 +376,7 @@ def best_ratio(requested: int, held: int, is_guest: int, state: SharesState) -> 
     best, most, least = -1, 0, 1
     for host in range(state.hosts.shape[0] - 1):
         if could_hold(host, requested, held, is_guest, state):
-            size, demand = state.hosts[host, CPUS] - extra(host, state), state.hosts[host, DEMAND] + requested
+            size, demand = state.hosts[host].cpus - extra(host, state), state.hosts[host].demand + requested
             if best < 0 or size * least > most * demand:
                 best, most, least = host, size, demand
     return best
@@ -362,8 +387,8 @@ def choose(requested: int, held: int, is_guest: int, state: SharesState) -> int:
     """Return the host for a job: with the fewest unallocated processors that are enough, else by the ratio; -1 for none."""
     best = -1
     for host in range(state.hosts.shape[0] - 1):
-        idle = state.hosts[host, IDLE]
-        if requested <= idle and (best < 0 or idle < state.hosts[best, IDLE]):
+        idle = state.hosts[host].idle
+        if requested <= idle and (best < 0 or idle < state.hosts[best].idle):
             best = host if could_hold(host, requested, held, is_guest, state) else best
     return best if best >= 0 else best_ratio(requested, held, is_guest, state)
 
@@ -374,8 +399,8 @@ def most_memory(state: SharesState) -> int:
     most = -1
     for host in range(state.hosts.shape[0] - 1):
         at = state.hosts[host]
-        if at[IS_CLOSED] == 0:
-            most = max(most, FOREVER if at[MEMORY] == 0 else at[FREE_MEMORY])
+        if at.is_closed == 0:
+            most = max(most, FOREVER if at.memory == 0 else at.free_memory)
     return most
 
 
@@ -386,14 +411,14 @@ def place(now: int, state: SharesState) -> None:
     One that found none in an earlier pass finds one only after memory was given back, or a host opened.
     """
     jobs, hosts = state.jobs, state.hosts
-    most, slot = most_memory(state), hosts[hosts.shape[0] - 1, FIRST]
+    most, slot = most_memory(state), hosts[hosts.shape[0] - 1].first
     while slot >= 0:
         job = jobs[slot]
-        after = job[NEXT]
-        if job[HELD] <= most:
-            host = choose(job[REQUESTED], job[HELD], 0, state)
+        after = job.next
+        if job.held <= most:
+            host = choose(job.requested, job.held, 0, state)
             if host >= 0:
-                enter(now, slot, host, min(job[REQUESTED], hosts[host, IDLE]), NO_GUEST, state)
+                enter(now, slot, host, min(job.requested, hosts[host].idle), NO_GUEST, state)
         slot = after
 
 
@@ -401,19 +426,19 @@ def place(now: int, state: SharesState) -> None:
 def serve(now: int, state: SharesState) -> None:
     """Give arrivals without memory their quantum, where there is a host for it."""
     jobs, hosts = state.jobs, state.hosts
-    slot = hosts[hosts.shape[0] - 1, FIRST]
+    slot = hosts[hosts.shape[0] - 1].first
     while slot >= 0:
         job = jobs[slot]
-        after, need = job[NEXT], min(job[HELD], state.counts[MOST_MEMORY])
-        if job[IS_NEW] and need < job[HELD]:
-            host = choose(job[REQUESTED], need, 1, state)
+        after, need = job.next, min(job.held, state.counts[0].most_memory)
+        if job.is_new and need < job.held:
+            host = choose(job.requested, need, 1, state)
             if host >= 0:
-                is_squeezing = hosts[host, IDLE] < job[REQUESTED]
-                job[HELD], job[OWED] = need, 0
-                enter(now, slot, host, job[REQUESTED], SQUEEZING if is_squeezing else ON_IDLE, state)
+                is_squeezing = hosts[host].idle < job.requested
+                job.held, job.owed = need, 0
+                enter(now, slot, host, job.requested, SQUEEZING if is_squeezing else ON_IDLE, state)
                 if is_squeezing:
-                    hosts[host, IS_FORCED] = 1
-        job[IS_NEW] = 0
+                    hosts[host].is_forced = 1
+        job.is_new = 0
         slot = after
 
 
@@ -424,14 +449,14 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
     if host < 0:
         return 0, NOBODY
     at = state.hosts[host]
-    reached, spare = water_level(host, ALL, at[CPUS] - at[GUESTS], requested, state)
-    slot, last = at[FIRST], NOBODY if spare == 0 else FOREVER
+    reached, spare = water_level(host, ALL, at.cpus - at.guests, requested, state)
+    slot, last = at.first, NOBODY if spare == 0 else FOREVER
     while slot >= 0 and spare > 0:
         job = state.jobs[slot]
-        if job[GUEST] == NO_GUEST and job[REQUESTED] > reached:
+        if job.guest == NO_GUEST and job.requested > reached:
             spare -= 1
-            last = job[ROW] if spare == 0 else last
-        slot = job[NEXT]
+            last = job.row if spare == 0 else last
+        slot = job.next
     return reached, last
 
 
@@ -441,34 +466,34 @@ def would_share(state: SharesState) -> None:
 
     It depends on the processors that it asks for and, if the level is lower, on who comes before it on the host.
     """
-    jobs, slot = state.jobs, state.hosts[state.hosts.shape[0] - 1, FIRST]
+    jobs, slot = state.jobs, state.hosts[state.hosts.shape[0] - 1].first
     if slot < 0:
         return
     levels = np.zeros((_LEVELS, 3), np.int64)
     while slot >= 0:
         job = jobs[slot]
-        found = levels[job[REQUESTED] % _LEVELS]
-        if found[0] != job[REQUESTED]:
-            found[0] = job[REQUESTED]
-            found[1], found[2] = level_with(job[REQUESTED], state)
-        job[SHARE] = job[REQUESTED]
-        if job[REQUESTED] > found[1]:
-            job[SHARE] = found[1] + (1 if job[ROW] < found[2] else 0)
-        slot = job[NEXT]
+        found = levels[job.requested % _LEVELS]
+        if found[0] != job.requested:
+            found[0] = job.requested
+            found[1], found[2] = level_with(job.requested, state)
+        job.share = job.requested
+        if job.requested > found[1]:
+            job.share = found[1] + (1 if job.row < found[2] else 0)
+        slot = job.next
 
 
 @kernel
 def next_look(now: int, host: int, state: SharesState) -> int:
     """Return when a debt is paid or a job becomes a long one, if all stays as it is; ``FOREVER`` if never."""
-    found, longest, long = FOREVER, -1, state.counts[LONG]
-    slot = state.hosts[host, FIRST] if state.hosts[host, IS_CLOSED] == 0 else -1
+    found, longest, long = FOREVER, -1, state.counts[0].long
+    slot = state.hosts[host].first if state.hosts[host].is_closed == 0 else -1
     while slot >= 0:
         job = state.jobs[slot]
-        if job[OWED] > 0 and job[PROCS] > job[SHARE]:
-            found = min(found, now - (-job[OWED] // (job[PROCS] - job[SHARE])))
-        if job[GUEST] == NO_GUEST and job[PROCS] > 0 and job[EXECUTED] <= long:
-            longest = max(longest, job[EXECUTED])
-        slot = job[NEXT]
+        if job.owed > 0 and job.procs > job.share:
+            found = min(found, now - (-job.owed // (job.procs - job.share)))
+        if job.guest == NO_GUEST and job.procs > 0 and job.executed <= long:
+            longest = max(longest, job.executed)
+        slot = job.next
     return min(found, now + long - longest + 1) if longest >= 0 and long < FOREVER else found
 
 
@@ -480,28 +505,28 @@ def share_pass(now: int, state: SharesState) -> int:
     """
     hosts, queue = state.hosts, state.hosts.shape[0] - 1
     for host in range(queue):
-        if hosts[host, LOOK_AT] <= now:
+        if hosts[host].look_at <= now:
             touch(now, host, state)
     touch(now, queue, state)
     place(now, state)
     serve(now, state)
     for host in range(queue):
-        if hosts[host, IS_DUE] and not hosts[host, IS_CLOSED]:
+        if hosts[host].is_due and not hosts[host].is_closed:
             find_shares(host, state)
-            if now - hosts[host, LAST] >= state.counts[INTERVAL] or hosts[host, IS_FORCED]:
+            if now - hosts[host].last >= state.counts[0].interval or hosts[host].is_forced:
                 divide(now, host, state)
     would_share(state)
     instant = FOREVER
     for host in range(queue):
         at = hosts[host]
-        if at[IS_TOUCHED]:
-            at[LOOK_AT] = next_look(now, host, state)
-        if at[LOOK_AT] > now:
-            instant = min(instant, at[LOOK_AT])
-        if at[IS_DUE] and not at[IS_CLOSED] and at[LAST] + state.counts[INTERVAL] > now:
-            instant = min(instant, at[LAST] + state.counts[INTERVAL])
-        at[IS_TOUCHED] = at[IS_FORCED] = 0
-    hosts[queue, IS_TOUCHED] = 0
+        if at.is_touched:
+            at.look_at = next_look(now, host, state)
+        if at.look_at > now:
+            instant = min(instant, at.look_at)
+        if at.is_due and not at.is_closed and at.last + state.counts[0].interval > now:
+            instant = min(instant, at.last + state.counts[0].interval)
+        at.is_touched = at.is_forced = 0
+    hosts[queue].is_touched = 0
     return instant
 
 
@@ -512,29 +537,29 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
     count = 0
     for is_more in (False, True):
         begin = count
-        for slot in range(state.counts[USED]):
+        for slot in range(state.counts[0].used):
             job = state.jobs[slot]
-            had, procs = job[HAD], job[PROCS]
+            had, procs = job.had, job.procs
             if procs == max(had, 0) or (procs > had) != is_more:
                 continue
-            place, row = count, job[ROW]
+            place, row = count, job.row
             while place > begin and actions[place - 1].row > row:
                 actions[place] = actions[place - 1]
                 place -= 1
             action = actions[place]
-            action.row, action.host, action.procs, action.until, action.parts = row, job[HOST], procs, -1, 0
-            action.held = job[HELD] if state.hosts[job[HOST], MEMORY] > 0 else 0
+            action.row, action.host, action.procs, action.until, action.parts = row, job.host, procs, -1, 0
+            action.held = job.held if state.hosts[job.host].memory > 0 else 0
             if procs == 0:
                 action.kind, action.held = SUSPEND, 1
             elif had > 0:
                 action.kind = RESIZE
             elif had == 0:
                 action.kind = RESUME
-            elif job[GUEST] == NO_GUEST:
+            elif job.guest == NO_GUEST:
                 action.kind = START
             else:
-                action.kind, action.until = TRY, now + state.counts[QUANTUM]
-            job[HAD] = procs
+                action.kind, action.until = TRY, now + state.counts[0].quantum
+            job.had = procs
             count += 1
     return count
 
