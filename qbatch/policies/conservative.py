@@ -16,16 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from qbatch.model.actions import Action, Promise, WakeAt
 from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import plan
-from qbatch.planning.kernels.live import uncompiled
-from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.kernels.tables import NOBODY, Needs
+from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.policy import Compiled, PlanRules
 from qbatch.planning.spaces import space_of
 from qbatch.planning.spaces.space import Plan
@@ -44,7 +40,7 @@ class Conservative:
         """Return the kernel that decides the same on a pool."""
         decide = plan.conservative(("none", "arrival", "start", "scratch").index(self.compress))
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
-        return Compiled(decide, needs, _plan_tables, is_planned=True)
+        return Compiled(decide, needs, _new_plan, is_planned=True)
 
     def new_memory(self, machine: Machine) -> Plan:
         """Return an empty plan."""
@@ -87,20 +83,8 @@ class Conservative:
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
 
 
-def _plan_tables(work: Workload, machine: Machine) -> plan.PlanTables:
-    """Return an empty plan for the jobs of a workload."""
-    rows = len(work)
-    return plan.PlanTables(
-        queue=np.empty((rows, plan.QUEUE_COLUMNS), np.int64),
-        place=np.full(rows, NOBODY, np.int64),
-        shapes=np.empty((rows, plan.SHAPE_COLUMNS), np.int64),
-        table=np.full(uncompiled(plan.table_size)(rows), -1, np.int64),
-        starts=np.empty((2 * rows + 64, 2), np.int64),
-        released=np.empty((plan.RELEASES, 2), np.int64),
-        state=np.zeros(plan.STATE, np.int64),
-        # Each booking makes two breakpoints, and a sweep up to four more of each job.
-        profile=uncompiled(new_profile)(machine.procs, int(work.submit[0]) if rows else 0, 6 * rows + 64),
-    )
+def _new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
+    return plan.new_plan(len(work), machine.procs, int(work.submit[0]) if len(work) else 0)
 
 
 def _ended_early(view: View, memory: Plan) -> bool:

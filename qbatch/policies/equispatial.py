@@ -80,13 +80,13 @@ class Shares:
     def rows(self) -> dict[int, int]:
         """Return the rows that are there with their hosts; of a row that waits, the number of hosts."""
         state = self.state
-        jobs = state.jobs[: state.counts[0].used]
+        jobs = state.jobs[: state.counts["used"].item(0)]
         return dict(jobs[jobs["row"] != NOBODY][["row", "host"]].tolist())
 
     def come(self, job: Job, *, is_new: bool) -> int:
         """Enter a job that waits; return its slot."""
         state = self.state
-        if state.counts[0].used == len(state.jobs):
+        if state.counts["used"].item(0) == len(state.jobs):
             self.state = state = shares.grown(state)
         return int(_kernels.come(job.row, job.procs, job.memory, int(is_new and job.is_rerunnable), state))
 

@@ -18,14 +18,7 @@ as the one before it is not searched for at all, unless something was released i
 are mostly arrays and campaigns, so that this is what keeps a sweep over them short.
 The plain sweep of the definition, in the tests, gives the same starts, microsecond for microsecond.
 
-The arrays of a plan, always under these names where a kernel takes them:
-
-* ``queue[R, 5]``: the waiting rows in order of arrival, with the columns below; a negative row has gone;
-* ``place[R]``: where a row stands in the queue, negative if it does not;
-* ``shapes[R, 6]``: what is known of each shape, and ``table[2^k]``, the hash table that finds it;
-* ``starts[., 2]``: a heap of planned starts; entries that no longer hold are skipped;
-* ``released[RELEASES, 2]``: spans released since the last sweep;
-* ``state[8]``: the counts.
+The arrays of a plan stand in :class:`PlanTables`, always under these names where a kernel takes them.
 """
 
 from __future__ import annotations
@@ -38,6 +31,7 @@ import numpy as np
 
 from qbatch.planning.kernels import heap
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
+from qbatch.planning.kernels.live import uncompiled
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.profile import (
     FOREVER,
@@ -47,37 +41,75 @@ from qbatch.planning.kernels.profile import (
     forget_before,
     has_room,
     highest_between,
+    new_profile,
     segment_at,
     window_between,
 )
-from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 SHORTEST_BOOKING = 1_000_000
 """A reservation books at least one second (design.md, "The meaning of one instant")."""
 
-PROCS, BOOKED, ROW, START, SHAPE = 0, 1, 2, 3, 4
-"""Columns of the queue: processors, how long the row books in microseconds, the row, its planned start, its shape."""
+PLANNED = record(
+    [
+        ("procs", np.int64),
+        ("booked", np.int64),  # how long the row books
+        ("row", np.int64),  # negative: it has gone
+        ("start", np.int64),  # its planned start
+        ("shape_place", np.int64),  # where its shape stands among the shapes
+    ]
+)
+"""A waiting row."""
 
-QUEUE_COLUMNS = 5
-"""How many columns the queue has."""
+SHAPE = record(
+    [
+        ("procs", np.int64),
+        ("booked", np.int64),
+        ("bound", np.int64),  # no window of it begins before this instant
+        ("seen", np.int64),  # as of so many releases
+        ("sweep", np.int64),  # of this sweep
+        ("last", np.int64),  # the planned start of the last job of it that was looked at and did not move
+    ]
+)
+"""What is known of jobs of equal shape."""
 
-_BOUND, _SEEN, _SWEEP, _LAST = 2, 3, 4, 5
-# Columns of a shape after PROCS and BOOKED: no window of it begins before the bound, as of the releases seen in the
-# sweep; the planned start of the last job of it that was looked at and did not move.
-
-SHAPE_COLUMNS = 6
-"""How many columns a shape has."""
+SPAN = record([("begin", np.int64), ("end", np.int64)])
+"""A span in which something was released."""
 
 RELEASES = 1024
 """Released spans remembered one by one; more are joined into one that covers them."""
 
-QUEUED, GONE, STARTS, RELEASED, FIRST, SHAPES, SWEEPS = 0, 1, 2, 3, 4, 5, 6
-"""Places in ``state``: entries in the queue, gone ones among them, entries in the heap, released spans, the place
-before which nobody waits, shapes known, sweeps made."""
+IN_USE = record(
+    [
+        ("queued", np.int64),  # entries of the queue
+        ("gone", np.int64),  # rows among them that have gone
+        ("starts", np.int64),  # entries of the heap
+        ("released", np.int64),  # released spans
+        ("shapes", np.int64),  # shapes known
+        ("sweeps", np.int64),  # sweeps made
+    ]
+)
+"""How much of the arrays of a plan is in use."""
 
-STATE = 8
-"""Length of ``state``."""
+
+class PlanTables(NamedTuple):
+    """The arrays of a plan for ``R`` jobs.
+
+    ``queue[R]`` of ``PLANNED``: the waiting rows in order of arrival.  ``place[R]``: where a row stands in the queue, negative if
+    it does not.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``, the hash table that finds them.  ``starts[., 2]``: a heap of
+    planned starts; entries that no longer hold are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last
+    sweep.  ``counts[1]`` of ``IN_USE``.  ``profile``: of the processors that all reservations and running jobs leave.
+    """
+
+    queue: RecordArray
+    place: Int64Array
+    shapes: RecordArray
+    table: Int64Array
+    starts: Int64Array
+    released: RecordArray
+    counts: RecordArray
+    profile: Int64Array
 
 
 @kernel
@@ -96,105 +128,93 @@ def booked(estimate: int) -> int:
 
 
 @kernel
-def queued(state: Int64Array) -> int:
+def queued(counts: RecordArray) -> int:
     """Return how many rows wait."""
-    return int(state[QUEUED] - state[GONE])
+    return int(counts[0].queued - counts[0].gone)
 
 
 @kernel
-def has_room_to_sweep(profile: Int64Array, state: Int64Array, additions: int) -> bool:
+def has_room_to_sweep(profile: Int64Array, counts: RecordArray, additions: int) -> bool:
     """Tell whether a sweep and so many additions more fit into the profile: a sweep makes at most two a waiting row."""
-    return has_room(profile, additions + 2 * queued(state))
-
-
-@kernel
-def first_waiting(queue: Int64Array, state: Int64Array) -> int:
-    """Return the waiting row that arrived first, or ``NOBODY``."""
-    first = state[FIRST]
-    while first < state[QUEUED] and queue[first, ROW] < 0:
-        first += 1
-    state[FIRST] = first
-    if first < state[QUEUED]:
-        return int(queue[first, ROW])
-    return NOBODY
+    return has_room(profile, additions + 2 * queued(counts))
 
 
 @allocating_kernel
-def waiting_places(queue: Int64Array, state: Int64Array) -> Int64Array:
+def waiting_places(queue: RecordArray, counts: RecordArray) -> Int64Array:
     """Return the places of the queue at which somebody waits, in order of arrival."""
-    found = np.empty(queued(state), np.int64)
+    found = np.empty(queued(counts), np.int64)
     count = 0
-    for place in range(state[FIRST], state[QUEUED]):
-        if queue[place, ROW] >= 0:
+    for place in range(counts[0].queued):
+        if queue[place].row >= 0:
             found[count] = place
             count += 1
     return found
 
 
 @kernel
-def earlier_than_told(queue: Int64Array, state: Int64Array, told: Int64Array, found: Int64Array) -> int:
+def earlier_than_told(queue: RecordArray, counts: RecordArray, told: Int64Array, found: Int64Array) -> int:
     """Write the rows whose planned start is earlier than they were told, with it, in order of arrival, and note it as told.
 
     ``found[n, 2]`` has space for all that wait; returns how many are in use.
     """
     count = 0
-    for place in range(state[FIRST], state[QUEUED]):
-        row = queue[place, ROW]
-        if row >= 0 and queue[place, START] < told[row]:
-            told[row] = queue[place, START]
+    for place in range(counts[0].queued):
+        row = queue[place].row
+        if row >= 0 and queue[place].start < told[row]:
+            told[row] = queue[place].start
             found[count, 0] = row
-            found[count, 1] = queue[place, START]
+            found[count, 1] = queue[place].start
             count += 1
     return count
 
 
 @kernel
-def _holds(queue: Int64Array, place: Int64Array, starts: Int64Array, entry: int) -> bool:
+def _holds(queue: RecordArray, place: Int64Array, starts: Int64Array, entry: int) -> bool:
     where = place[starts[entry, heap.ROW]]
-    return bool(where >= 0 and queue[where, START] == starts[entry, heap.INSTANT])
+    return bool(where >= 0 and queue[where].start == starts[entry, heap.INSTANT])
 
 
 @kernel
 def _note_start(
-    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, where: int, start: int
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, where: int, start: int
 ) -> None:
     """Set the planned start of the row at a place of the queue."""
-    queue[where, START] = start
-    if state[STARTS] == starts.shape[0]:
+    queue[where].start = start
+    if counts[0].starts == starts.shape[0]:
         kept = 0
-        for entry in range(state[STARTS]):
+        for entry in range(counts[0].starts):
             if _holds(queue, place, starts, entry):
                 instant = starts[entry, heap.INSTANT]
                 row = starts[entry, heap.ROW]
                 heap.push(starts, kept, instant, row)
                 kept += 1
-        state[STARTS] = kept
-    heap.push(starts, state[STARTS], start, queue[where, ROW])
-    state[STARTS] += 1
+        counts[0].starts = kept
+    heap.push(starts, counts[0].starts, start, queue[where].row)
+    counts[0].starts += 1
 
 
 @kernel
-def release(released: Int64Array, state: Int64Array, profile: Int64Array, start: int, end: int, amount: int) -> None:
+def release(released: RecordArray, counts: RecordArray, profile: Int64Array, start: int, end: int, amount: int) -> None:
     """Give back ``amount`` over ``[start, end)`` and remember the span for the next sweep."""
     if end <= start:
         return
     add(profile, start, end, amount)
-    note_release(released, state, start, end)
+    note_release(released, counts, start, end)
 
 
 @kernel
-def note_release(released: Int64Array, state: Int64Array, start: int, end: int) -> None:
+def note_release(released: RecordArray, counts: RecordArray, start: int, end: int) -> None:
     """Remember that something was released in ``[start, end)``."""
-    if state[RELEASED] == RELEASES:
+    if counts[0].released == RELEASES:
         for span in range(RELEASES):
-            start = min(start, released[span, 0])
-            end = max(end, released[span, 1])
-        state[RELEASED] = 0
+            start = min(start, released[span].begin)
+            end = max(end, released[span].end)
+        counts[0].released = 0
         # Whoever counted the releases must count anew.
-        state[SWEEPS] += 1
-    released[state[RELEASED], 0] = start
-    released[state[RELEASED], 1] = end
-    state[RELEASED] += 1
+        counts[0].sweeps += 1
+    released[counts[0].released].begin = start
+    released[counts[0].released].end = end
+    counts[0].released += 1
 
 
 @kernel
@@ -203,12 +223,12 @@ def _slot(table: Int64Array, procs: int, duration: int) -> int:
 
 
 @allocating_kernel
-def rehashed(shapes: Int64Array, count: int) -> Int64Array:
+def rehashed(shapes: RecordArray, count: int) -> Int64Array:
     """Return a hash table for ``count`` known shapes and as many as ``shapes`` has space for."""
     table = np.full(table_size(shapes.shape[0]), -1, np.int64)
     mask = table.shape[0] - 1
     for shape in range(count):
-        slot = _slot(table, shapes[shape, PROCS], shapes[shape, BOOKED])
+        slot = _slot(table, shapes[shape].procs, shapes[shape].booked)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = shape
@@ -216,31 +236,31 @@ def rehashed(shapes: Int64Array, count: int) -> Int64Array:
 
 
 @kernel
-def _shape_of(shapes: Int64Array, table: Int64Array, state: Int64Array, procs: int, duration: int) -> int:
+def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs: int, duration: int) -> int:
     """Return the number of the shape, making it known if it is new."""
     mask = table.shape[0] - 1
     slot = _slot(table, procs, duration)
     while table[slot] >= 0:
         shape = table[slot]
-        if shapes[shape, PROCS] == procs and shapes[shape, BOOKED] == duration:
+        if shapes[shape].procs == procs and shapes[shape].booked == duration:
             return int(shape)
         slot = (slot + 1) & mask
-    shape = state[SHAPES]
-    state[SHAPES] = shape + 1
+    shape = counts[0].shapes
+    counts[0].shapes = shape + 1
     table[slot] = shape
-    shapes[shape, PROCS] = procs
-    shapes[shape, BOOKED] = duration
-    shapes[shape, _SWEEP] = -1
+    shapes[shape].procs = procs
+    shapes[shape].booked = duration
+    shapes[shape].sweep = -1
     return int(shape)
 
 
 @kernel
-def _bound(shapes: Int64Array, released: Int64Array, state: Int64Array, shape: int, now: int) -> int:
+def _bound(shapes: RecordArray, released: RecordArray, counts: RecordArray, shape: int, now: int) -> int:
     """Return an instant before which no window of the shape begins, by what this sweep has learned."""
-    duration = shapes[shape, BOOKED]
-    bound = shapes[shape, _BOUND]
-    for span in range(shapes[shape, _SEEN], state[RELEASED]):
-        bound = min(bound, released[span, 0] - duration + 1)
+    duration = shapes[shape].booked
+    bound = shapes[shape].bound
+    for span in range(shapes[shape].seen, counts[0].released):
+        bound = min(bound, released[span].begin - duration + 1)
     return int(max(bound, now))
 
 
@@ -272,12 +292,12 @@ def _earlier_start(
 
 @kernel
 def enqueue(
-    queue: Int64Array,
+    queue: RecordArray,
     place: Int64Array,
-    shapes: Int64Array,
+    shapes: RecordArray,
     table: Int64Array,
     starts: Int64Array,
-    state: Int64Array,
+    counts: RecordArray,
     profile: Int64Array,
     row: int,
     procs: int,
@@ -286,27 +306,27 @@ def enqueue(
 ) -> int:
     """Queue a row with the earliest reservation that moves nobody; return its planned start."""
     duration = booked(estimate)
-    where = state[QUEUED]
-    state[QUEUED] = where + 1
-    queue[where, ROW] = row
-    queue[where, PROCS] = procs
-    queue[where, BOOKED] = duration
-    queue[where, SHAPE] = _shape_of(shapes, table, state, procs, duration)
+    where = counts[0].queued
+    counts[0].queued = where + 1
+    queue[where].row = row
+    queue[where].procs = procs
+    queue[where].booked = duration
+    queue[where].shape_place = _shape_of(shapes, table, counts, procs, duration)
     place[row] = where
     start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
     add(profile, start, start + duration, -procs)
-    _note_start(queue, place, starts, state, where, start)
+    _note_start(queue, place, starts, counts, where, start)
     return int(start)
 
 
 @allocating_kernel
 def sweep(
-    queue: Int64Array,
+    queue: RecordArray,
     place: Int64Array,
-    shapes: Int64Array,
+    shapes: RecordArray,
     starts: Int64Array,
-    released: Int64Array,
-    state: Int64Array,
+    released: RecordArray,
+    counts: RecordArray,
     profile: Int64Array,
     order: Int64Array,
     now: int,
@@ -318,26 +338,26 @@ def sweep(
     earliest_released = FOREVER
     latest_released = now
     most_free = 0
-    for span in range(state[RELEASED]):
-        start = max(released[span, 0], now)
-        if start < released[span, 1]:
+    for span in range(counts[0].released):
+        start = max(released[span].begin, now)
+        if start < released[span].end:
             earliest_released = min(earliest_released, start)
-            latest_released = max(latest_released, released[span, 1])
-            most_free = max(most_free, highest_between(profile, start, released[span, 1]))
-    state[RELEASED] = 0
-    state[SWEEPS] += 1
+            latest_released = max(latest_released, released[span].end)
+            most_free = max(most_free, highest_between(profile, start, released[span].end))
+    counts[0].released = 0
+    counts[0].sweeps += 1
     for where in order:
-        procs = queue[where, PROCS]
-        planned = queue[where, START]
+        procs = queue[where].procs
+        planned = queue[where].start
         if procs > most_free or planned <= earliest_released:
             continue
-        shape = queue[where, SHAPE]
-        is_known = shapes[shape, _SWEEP] == state[SWEEPS]
-        if is_known and shapes[shape, _SEEN] == state[RELEASED] and shapes[shape, _LAST] == planned:
+        shape = queue[where].shape_place
+        is_known = shapes[shape].sweep == counts[0].sweeps
+        if is_known and shapes[shape].seen == counts[0].released and shapes[shape].last == planned:
             continue
-        duration = queue[where, BOOKED]
+        duration = queue[where].booked
         if is_known:
-            bound = _bound(shapes, released, state, shape, now)
+            bound = _bound(shapes, released, counts, shape, now)
             start = _earlier_start(profile, procs, duration, planned, bound, latest_released, now)
         else:
             # Whatever has become free for this row begins less than its duration before the first release.
@@ -346,18 +366,18 @@ def sweep(
             start = window_between(profile, procs, duration, bound, last, planned)
             if start == last:
                 start = planned
-        shapes[shape, _SWEEP] = state[SWEEPS]
-        shapes[shape, _SEEN] = state[RELEASED]
+        shapes[shape].sweep = counts[0].sweeps
+        shapes[shape].seen = counts[0].released
         # No window of this shape begins before the place found: it would have been found instead.
-        shapes[shape, _BOUND] = max(bound, start)
-        shapes[shape, _LAST] = start
+        shapes[shape].bound = max(bound, start)
+        shapes[shape].last = start
         if start == planned:
             continue
         left = max(planned, start + duration)
         add(profile, start, min(start + duration, planned), -procs)
         add(profile, left, planned + duration, procs)
-        _note_start(queue, place, starts, state, where, start)
-        note_release(released, state, left, planned + duration)
+        _note_start(queue, place, starts, counts, where, start)
+        note_release(released, counts, left, planned + duration)
         earliest_released = min(earliest_released, left)
         latest_released = max(latest_released, planned + duration)
         most_free = max(most_free, highest_between(profile, left, planned + duration))
@@ -365,27 +385,27 @@ def sweep(
 
 @allocating_kernel
 def compress(
-    queue: Int64Array,
+    queue: RecordArray,
     place: Int64Array,
-    shapes: Int64Array,
+    shapes: RecordArray,
     starts: Int64Array,
-    released: Int64Array,
-    state: Int64Array,
+    released: RecordArray,
+    counts: RecordArray,
     profile: Int64Array,
     now: int,
 ) -> None:
     """Make one sweep in order of arrival."""
-    sweep(queue, place, shapes, starts, released, state, profile, waiting_places(queue, state), now)
+    sweep(queue, place, shapes, starts, released, counts, profile, waiting_places(queue, counts), now)
 
 
 @allocating_kernel
 def compress_by_start(
-    queue: Int64Array,
+    queue: RecordArray,
     place: Int64Array,
-    shapes: Int64Array,
+    shapes: RecordArray,
     starts: Int64Array,
-    released: Int64Array,
-    state: Int64Array,
+    released: RecordArray,
+    counts: RecordArray,
     profile: Int64Array,
     now: int,
 ) -> None:
@@ -395,128 +415,125 @@ def compress_by_start(
     profile of the running jobs: whoever is planned later does not stand in the way of a start before its own.
     By the same argument nobody is delayed, so that the paper's fallback never acts.
     """
-    arrived = waiting_places(queue, state)
+    arrived = waiting_places(queue, counts)
     planned = np.empty(arrived.shape[0], np.int64)
     for entry in range(arrived.shape[0]):
-        planned[entry] = queue[arrived[entry], START]
+        planned[entry] = queue[arrived[entry]].start
     order = stable_order(planned)
     for entry in range(order.shape[0]):
         order[entry] = arrived[order[entry]]
-    sweep(queue, place, shapes, starts, released, state, profile, order, now)
+    sweep(queue, place, shapes, starts, released, counts, profile, order, now)
 
 
 @allocating_kernel
 def replan(
-    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
 ) -> None:
     """Forget all reservations and place the queue anew in order of arrival; this may break promises.
 
     The paper's "new round of backfilling" (section 2.1): it violates guarantees, Fig. 4 shows how.
     """
-    for where in waiting_places(queue, state):
-        start = queue[where, START]
-        add(profile, start, start + queue[where, BOOKED], queue[where, PROCS])
-    state[RELEASED] = 0
-    place_anew(queue, place, starts, state, profile, now)
+    for where in waiting_places(queue, counts):
+        start = queue[where].start
+        add(profile, start, start + queue[where].booked, queue[where].procs)
+    counts[0].released = 0
+    place_anew(queue, place, starts, counts, profile, now)
 
 
 @allocating_kernel
 def place_anew(
-    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, profile: Int64Array, now: int
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
 ) -> None:
     """Give the whole queue, in order of arrival, the earliest reservations on a profile that holds none of theirs."""
-    state[STARTS] = 0
-    for where in waiting_places(queue, state):
-        procs = queue[where, PROCS]
-        duration = queue[where, BOOKED]
+    counts[0].starts = 0
+    for where in waiting_places(queue, counts):
+        procs = queue[where].procs
+        duration = queue[where].booked
         start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
         add(profile, start, start + duration, -procs)
-        _note_start(queue, place, starts, state, where, start)
+        _note_start(queue, place, starts, counts, where, start)
 
 
 @kernel
-def next_start(queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array) -> int:
+def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray) -> int:
     """Return the earliest planned start, or ``FOREVER``."""
-    count = state[STARTS]
+    count = counts[0].starts
     while count > 0 and not _holds(queue, place, starts, 0):
         heap.pop(starts, count)
         count -= 1
-    state[STARTS] = count
+    counts[0].starts = count
     if count == 0:
         return FOREVER
     return int(starts[0, heap.INSTANT])
 
 
 @kernel
-def take_due(queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, now: int) -> int:
+def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, now: int) -> int:
     """Take one row whose planned start is ``now`` out of the queue, least row first; ``NOBODY`` when none is left.
 
     The processors stay booked: the job runs in its reservation.
     """
-    if next_start(queue, place, starts, state) != now:
+    if next_start(queue, place, starts, counts) != now:
         return NOBODY
     row = int(starts[0, heap.ROW])
-    heap.pop(starts, state[STARTS])
-    state[STARTS] -= 1
-    leave_queue(queue, place, state, row)
+    heap.pop(starts, counts[0].starts)
+    counts[0].starts -= 1
+    leave_queue(queue, place, counts, row)
     return row
 
 
 @kernel
 def hand_out(
-    queue: Int64Array, place: Int64Array, starts: Int64Array, state: Int64Array, told: Int64Array, now: int, news: Int64Array,
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, told: Int64Array, now: int, news: Int64Array,
     due: Int64Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Do what ends a pass: note what is told (:func:`earlier_than_told`), take all rows that are due into ``due``
     (:func:`take_due`); return how many are in use of both, and the next start."""
-    told_now = earlier_than_told(queue, state, told, news)
+    told_now = earlier_than_told(queue, counts, told, news)
     count = 0
     while True:
-        row = take_due(queue, place, starts, state, now)
+        row = take_due(queue, place, starts, counts, now)
         if row == NOBODY:
-            return told_now, count, next_start(queue, place, starts, state)
+            return told_now, count, next_start(queue, place, starts, counts)
         due[count] = row
         count += 1
 
 
 @kernel
-def leave_queue(queue: Int64Array, place: Int64Array, state: Int64Array, row: int) -> None:
+def leave_queue(queue: RecordArray, place: Int64Array, counts: RecordArray, row: int) -> None:
     """Take a row out of the queue; what it booked stays booked."""
-    queue[place[row], ROW] = NOBODY
+    queue[place[row]].row = NOBODY
     place[row] = NOBODY
-    state[GONE] += 1
-    if state[GONE] > 16 and 4 * state[GONE] > state[QUEUED]:
+    counts[0].gone += 1
+    if counts[0].gone > 16 and 4 * counts[0].gone > counts[0].queued:
         kept = 0
-        for where in range(state[QUEUED]):
-            other = queue[where, ROW]
+        for where in range(counts[0].queued):
+            other = queue[where].row
             if other >= 0:
-                for column in range(QUEUE_COLUMNS):
-                    queue[kept, column] = queue[where, column]
+                queue[kept] = queue[where]
                 place[other] = kept
                 kept += 1
-        state[QUEUED] = kept
-        state[GONE] = 0
-        state[FIRST] = 0
+        counts[0].queued = kept
+        counts[0].gone = 0
 
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 """What conservative backfilling does when a job ends before its estimate."""
 
 
-class PlanTables(NamedTuple):
-    """The arrays of a plan, and the profile of the processors that all reservations and running jobs leave.
-
-    The profile has space for all that a sweep over every job could add.
-    """
-
-    queue: Int64Array
-    place: Int64Array
-    shapes: Int64Array
-    table: Int64Array
-    starts: Int64Array
-    released: Int64Array
-    state: Int64Array
-    profile: Int64Array
+def new_plan(rows: int, procs: int, now: int) -> PlanTables:
+    """Return an empty plan for so many rows, on a machine on which nothing runs."""
+    return PlanTables(
+        queue=np.zeros(rows, PLANNED),
+        place=np.full(rows, NOBODY, np.int64),
+        shapes=np.zeros(rows, SHAPE),
+        table=np.full(uncompiled(table_size)(rows), -1, np.int64),
+        starts=np.zeros((2 * rows + 64, 2), np.int64),
+        released=np.zeros(RELEASES, SPAN),
+        counts=np.zeros(1, IN_USE),
+        # Each booking makes two breakpoints, and a sweep up to four more of each job.
+        profile=uncompiled(new_profile)(procs, now, 6 * rows + 64),
+    )
 
 
 @cache
@@ -540,10 +557,10 @@ def conservative(compression: int) -> Callable[..., int]:
                 compress_by_start(queue, place, shapes, starts, released, counts, profile, now)
             elif compression == COMPRESS_SCRATCH:
                 replan(queue, place, starts, counts, profile, now)
-                for where in range(counts[FIRST], counts[QUEUED]):
-                    row = queue[where, ROW]
+                for where in range(counts[0].queued):
+                    row = queue[where].row
                     if row >= 0:
-                        promise[row] = min(promise[row], queue[where, START])
+                        promise[row] = min(promise[row], queue[where].start)
         for row in range(instant.first_arrived, instant.arrived):
             done.first_promise[row] = enqueue(
                 queue, place, shapes, table, starts, counts, profile, row, jobs.procs[row], estimate[row], now

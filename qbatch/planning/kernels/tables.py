@@ -63,8 +63,12 @@ SINCE, OF_ROW = -2, -1
 
 
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
-    """Return a type of records whose fields are attributes in plain Python too."""
-    return np.dtype((np.record, fields))
+    """Return a type of records whose fields are attributes in plain Python too.
+
+    They are aligned: what is made of others by the compiler is slower (sweeps over a plan by a tenth).
+    """
+    assert not any(hasattr(np.record, name) for name, _ in fields), "what NumPy calls so would be found instead"
+    return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
 COUNTS = record(

@@ -38,20 +38,15 @@ class PoolPlan:
         self.procs = procs
         self.was_late = False
         self.told = np.full(64, FOREVER, np.int64)
-        self.queue = np.zeros((64, plan.QUEUE_COLUMNS), np.int64)
-        self.shapes = np.zeros((64, plan.SHAPE_COLUMNS), np.int64)
-        self.table = np.full(plan.table_size(64), -1, np.int64)
-        self.place = np.full(64, plan.NOBODY, np.int64)
-        self.starts = np.zeros((256, 2), np.int64)
-        self.released = np.zeros((plan.RELEASES, 2), np.int64)
-        self.state = np.zeros(plan.STATE, np.int64)
-        self.profile = new_profile(procs, 0, 64)
+        (
+            self.queue, self.place, self.shapes, self.table, self.starts, self.released, self.counts, self.profile,
+        ) = plan_kernels.new_plan(64, procs, 0)  # fmt: skip
         self.is_begun = False
         self.partly: dict[int, int] = {}
 
     def _room(self, additions: int) -> None:
         """See to the space for so many additions to the profile, and a sweep."""
-        while not plan.has_room_to_sweep(self.profile, self.state, additions):
+        while not plan.has_room_to_sweep(self.profile, self.counts, additions):
             self.profile = grown(self.profile)
 
     def follow(self, view: View) -> None:
@@ -67,24 +62,24 @@ class PoolPlan:
                 row = job.row
                 end = self.ends.get(row, started.item(row) + booked(job.estimate))
                 amount = self.partly.pop(row, job.procs) if self.partly else job.procs
-                plan.release(self.released, self.state, self.profile, view.now, end, amount)
+                plan.release(self.released, self.counts, self.profile, view.now, end, amount)
         for row in view.withdrawn:
             if 0 <= row < len(self.place) and self.place[row] >= 0:
                 where = self.place[row]
-                start, duration = int(self.queue[where, plan.START]), int(self.queue[where, plan.BOOKED])
-                plan.leave_queue(self.queue, self.place, self.state, row)
-                plan.release(self.released, self.state, self.profile, start, start + duration, view.jobs[row].procs)
+                start, duration = int(self.queue[where].start), int(self.queue[where].booked)
+                plan.leave_queue(self.queue, self.place, self.counts, row)
+                plan.release(self.released, self.counts, self.profile, start, start + duration, view.jobs[row].procs)
 
     def start_over(self, view: View) -> None:
         """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
         self._empty_profile(view)
         self._room(len(view.arrived))
-        plan.place_anew(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+        plan.place_anew(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
     def rebuild(self, view: View) -> None:
         """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
         self._empty_profile(view)
-        self.state[:] = 0
+        self.counts[:] = 0
         self.place[:] = plan.NOBODY
         self.table[:] = -1
         self._room(len(view.queue) + len(view.arrived))
@@ -103,17 +98,17 @@ class PoolPlan:
             if not has_room(self.profile, 1):
                 self.profile = grown(self.profile)
             add(self.profile, booked_end(view, run), FOREVER, amount)
-        self.state[plan.RELEASED] = 0
+        self.counts["released"] = 0
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier, in the given way."""
-        common = (self.starts, self.released, self.state, self.profile, view.now)
+        common = (self.starts, self.released, self.counts, self.profile, view.now)
         if how == "arrival":
             plan.compress(self.queue, self.place, self.shapes, *common)
         elif how == "start":
             plan.compress_by_start(self.queue, self.place, self.shapes, *common)
         elif how == "scratch":
-            plan.replan(self.queue, self.place, self.starts, self.state, self.profile, view.now)
+            plan.replan(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
@@ -124,7 +119,7 @@ class PoolPlan:
         for job in view.window.jobs_of(rows):
             self._grow(job.row)
             plan.enqueue(
-                self.queue, self.place, self.shapes, self.table, self.starts, self.state, self.profile, job.row, job.procs,
+                self.queue, self.place, self.shapes, self.table, self.starts, self.counts, self.profile, job.row, job.procs,
                 job.estimate, view.now,
             )  # fmt: skip
 
@@ -133,19 +128,19 @@ class PoolPlan:
             more = max(2 * len(self.place), row + 1) - len(self.place)
             self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
             self.told = np.concatenate([self.told, np.full(more, FOREVER, np.int64)])
-        if self.state[plan.QUEUED] == len(self.queue):
+        if self.counts["queued"].item(0) == len(self.queue):
             self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
             self.starts = np.concatenate([self.starts, np.zeros_like(self.starts)])
-        if self.state[plan.SHAPES] == len(self.shapes):
+        if self.counts["shapes"].item(0) == len(self.shapes):
             self.shapes = np.concatenate([self.shapes, np.zeros_like(self.shapes)])
-            self.table = plan.rehashed(self.shapes, int(self.state[plan.SHAPES]))
+            self.table = plan.rehashed(self.shapes, self.counts["shapes"].item(0))
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
         """Return whom to tell of an earlier start, who starts now, and when the next one does (see :class:`Plan`)."""
         news = np.empty((len(self.queue), 2), np.int64)
         rows = np.empty(len(self.queue), np.int64)
         told, due, upcoming = plan.hand_out(
-            self.queue, self.place, self.starts, self.state, self.told, view.now, news, rows
+            self.queue, self.place, self.starts, self.counts, self.told, view.now, news, rows
         )
         return (
             news[:told].tolist() if told else [],
@@ -163,13 +158,12 @@ class PoolPlan:
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""
-        return int(self.queue[self.place[row], plan.START])
+        return int(self.queue[self.place[row]].start)
 
     def planned(self) -> dict[int, int]:
         """Return the planned start of each waiting row, in order of arrival."""
-        queue = self.queue[self.state[plan.FIRST] : self.state[plan.QUEUED]]
-        waiting = queue[queue[:, plan.ROW] >= 0]
-        return dict(zip(waiting[:, plan.ROW].tolist(), waiting[:, plan.START].tolist(), strict=True))
+        queue = self.queue[: self.counts["queued"].item(0)]
+        return dict(queue[queue["row"] >= 0][["row", "start"]].tolist())
 
     def told_to(self, view: View) -> dict[int, int]:
         """Return the start last told of each row that waits or is parked, and was told one."""
