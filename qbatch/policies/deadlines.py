@@ -30,7 +30,7 @@ from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels.live import live, live_module, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import Needs
-from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces.placed_plan import booked_end
 from qbatch.planning.view import View
@@ -48,14 +48,19 @@ _TRIES = 20
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What tells one policy of this family from another.
+    """What tells one policy of this family from another, as the kernels take it (``RULES`` of
+    :mod:`qbatch.planning.kernels.deadline_plan`).
 
-    ``numbers``: as the kernels take them (:mod:`qbatch.planning.kernels.deadline_plan`).  ``factor``: an artificial deadline is
-    so many thousandths of the estimate after submission, and a day at least.  ``slack_factor``, ``administrative``: of
-    slack-based backfilling, in thousandths.  ``urgency``, ``crowding``: weights of the price, in thousandths.
+    ``administrative``: the priority of slack-based backfilling, in thousandths.  ``urgency``, ``crowding``: weights of the price,
+    in thousandths.
     """
 
-    numbers: tuple[int, ...]
+    scheme: int
+    key: int
+    placing: int
+    limit: int
+    price: int
+    relaxes: int
     factor: int = 5000
     slack_factor: int = 3000
     administrative: int = 1000
@@ -65,7 +70,12 @@ class Rules(msgspec.Struct, frozen=True):
     @property
     def takes_deadlines(self) -> bool:
         """Whether deadlines are kept (slack-based backfilling does not look at them)."""
-        return self.numbers[plan_kernels.SCHEME] != plan_kernels.SLACK_BASED
+        return self.scheme != plan_kernels.SLACK_BASED
+
+    def on(self, procs: int) -> RecordArray:
+        """Return the rules as the kernels take them, for a machine of so many processors."""
+        values = {**msgspec.structs.asdict(self), "machine": procs}
+        return np.array([tuple(values[name] for name in plan_kernels.RULES.names or ())], plan_kernels.RULES)
 
 
 def rules_of(
@@ -79,7 +89,7 @@ def rules_of(
     prices = {"": 0, "fraction": searches.FRACTION, "delay": searches.DELAY, "makespan": searches.MAKESPAN}
     which = ("qops", "msb", "mrt", "slack").index(scheme)
     is_slack = which == plan_kernels.SLACK_BASED
-    numbers = (
+    rules = Rules(
         which,
         searches.BY_START if is_slack else keys[order or key],
         placings[placing],
@@ -89,8 +99,10 @@ def rules_of(
     )
     thousandths = round(factor * 1000)
     if is_slack:
-        return Rules(numbers, slack_factor=thousandths, administrative=round(administrative * 1000))
-    return Rules(numbers, thousandths, urgency=round(urgency * 1000), crowding=round(crowding * 1000))
+        chosen = {"slack_factor": thousandths, "administrative": round(administrative * 1000)}
+    else:
+        chosen = {"factor": thousandths, "urgency": round(urgency * 1000), "crowding": round(crowding * 1000)}
+    return msgspec.structs.replace(rules, **chosen)
 
 
 class DeadlinePlan:
@@ -106,7 +118,7 @@ class DeadlinePlan:
 
     def __init__(self, procs: int) -> None:
         self.procs = procs
-        self.jobs: Int64Array = np.zeros((searches.COLUMNS, 16), np.int64)
+        self.jobs = np.zeros(16, searches.PLANNED_JOB)
         self.weights: Float64Array = np.zeros(16)
         self.count = 0
         self.relaxed = 0
@@ -121,19 +133,19 @@ class DeadlinePlan:
     @property
     def rows(self) -> list[int]:
         """The rows in the plan, in order of planned start."""
-        rows: list[int] = self.jobs[searches.ROW, : self.count].tolist()
+        rows: list[int] = self.jobs["row"][: self.count].tolist()
         return rows
 
     def slot_of(self, row: int) -> int | None:
         """Return the slot of a row, or None."""
-        found = np.flatnonzero(self.jobs[searches.ROW, : self.count] == row)
+        found = np.flatnonzero(self.jobs["row"][: self.count] == row)
         return int(found[0]) if len(found) else None
 
-    def of(self, row: int, column: int) -> int:
-        """Return a fact of a waiting row."""
+    def of(self, row: int, name: str) -> int:
+        """Return a fact of a waiting row, a field of ``PLANNED_JOB``."""
         slot = self.slot_of(row)
         assert slot is not None, f"row {row} is not in the plan"
-        return int(self.jobs[column, slot])
+        return int(self.jobs[name][slot])
 
     def drop(self, row: int) -> None:
         """Take a row out."""
@@ -144,8 +156,8 @@ class DeadlinePlan:
 
     def grow(self) -> None:
         """Make space for one slot more."""
-        if self.count == self.jobs.shape[1]:
-            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)], axis=1)
+        if self.count == len(self.jobs):
+            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)])
             self.weights = np.concatenate([self.weights, np.zeros_like(self.weights)])
 
     def copy(self) -> DeadlinePlan:
@@ -165,15 +177,13 @@ class DeadlineScheduler:
         self.name = name
         self.rules = rules
         self.may_refuse = self.takes_deadlines = rules.takes_deadlines
-        self._numbers = np.array([*rules.numbers, rules.factor], np.int64)
-        scheme = rules.numbers[plan_kernels.SCHEME]
-        self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[scheme]
+        self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[rules.scheme]
         insertion = _plan.is_planned_by_insertion
-        self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[scheme]
+        self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[rules.scheme]
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that decides the same on a pool."""
-        decide = plan_kernels.deadline_admission(self.rules.numbers[plan_kernels.SCHEME])
+        decide = plan_kernels.deadline_admission(self.rules.scheme)
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
         return Compiled(decide, needs, self._tables, refusal=self._refusal_of_row, is_planned=True)
 
@@ -182,11 +192,11 @@ class DeadlineScheduler:
         rows, rules = len(work), self.rules
         space = 4 * min(rows, machine.procs) + 64
         return plan_kernels.DeadlineTables(
-            rules=np.array([*rules.numbers, rules.factor, rules.slack_factor, machine.procs], np.int64),
-            totals=np.zeros(4, np.int64),
+            rules=rules.on(machine.procs),
+            totals=np.zeros(1, plan_kernels.TOTALS),
             deadline=np.ascontiguousarray(work.deadline, np.int64),
             base=uncompiled(profiles.new_profile)(machine.procs, int(work.submit[0]) if rows else 0, space),
-            jobs=np.zeros((searches.COLUMNS, rows + 1), np.int64),
+            jobs=np.zeros(rows + 1, searches.PLANNED_JOB),
             weights=np.full(rows + 1, (1000 * 1024 + 1024 * rules.administrative) / PARTS),
         )
 
@@ -227,7 +237,7 @@ class DeadlineScheduler:
     def explain(self, view: View, row: int) -> Reason:
         """Say when a waiting job is planned to start, and until when it may at the latest."""
         memory: DeadlinePlan = view.memory
-        start, latest = memory.of(row, searches.START), memory.of(row, searches.LATEST)
+        start, latest = memory.of(row, "start"), memory.of(row, "latest")
         if start <= view.now:
             return Reason(COULD_START, self.name, "could start now")
         numbers = {"planned": start, "procs": view.jobs[row].procs, "free": view.free_procs}
@@ -252,7 +262,7 @@ class DeadlineScheduler:
         reason = self.admit(view.now, base, memory, job)
         if reason is not None:
             return Quote(reason, earliest_deadline=earliest)
-        start = memory.of(job.row, searches.START)
+        start = memory.of(job.row, "start")
         return Quote(None, start, start + job.estimate, earliest, memory.prices.get(job.row))
 
     def price(self, view: View, row: int) -> int | None:
@@ -273,10 +283,11 @@ class DeadlineScheduler:
         """Take a job into the plan, or return why it is refused."""
         deadline = job.deadline if self.rules.takes_deadlines else None
         has_deadline = deadline is not None
-        latest = int(_latest_of(self._numbers, job.submit, job.estimate, -1 if deadline is None else deadline))
+        rules = self.rules.on(memory.procs)
+        latest = int(_latest_of(rules, job.submit, job.estimate, -1 if deadline is None else deadline))
         self.enter(memory, job, latest)
         price = self._price(now, base, memory, job) if self.rules.takes_deadlines and latest >= now else 0
-        state = (now, base, memory.jobs, memory.weights, memory.count, self._numbers)
+        state = (now, base, memory.jobs, memory.weights, memory.count, rules)
         doublings = int(self._admit(*state, has_deadline))
         if doublings == plan_kernels.REFUSED:
             return refusal_of(self.name, now, job, latest)
@@ -305,8 +316,8 @@ class DeadlineScheduler:
         self.enter(memory, job, FOREVER)
         starts = _plan.starts_after_each(now, base, memory.jobs, memory.count)
         start = int(starts[-1])
-        memory.jobs[searches.START, memory.count] = start
-        memory.jobs[searches.LATEST, memory.count] = max(start, latest)
+        memory.jobs["start"][memory.count] = start
+        memory.jobs["latest"][memory.count] = max(start, latest)
         memory.count += 1
         _plan.put_in_order(memory.jobs, memory.weights, memory.count)
         return start
@@ -337,12 +348,12 @@ def _earliest_deadline(
 ) -> int | None:
     """Return the earliest deadline that would be accepted, a whole second, or None (rule 10).  The plan stays as it is."""
     policy.enter(memory, job, FOREVER)
-    numbers, count = np.array(policy.rules.numbers, np.int64), memory.count
+    rules, count = policy.rules.on(memory.procs), memory.count
     planned = np.empty(count + 1, np.int64)
 
     def is_accepted(deadline: int) -> bool:
-        memory.jobs[searches.LATEST, count] = deadline - job.estimate
-        return bool(policy.is_planned(now, base, memory.jobs, memory.weights, count, numbers, planned))
+        memory.jobs["latest"][count] = deadline - job.estimate
+        return bool(policy.is_planned(now, base, memory.jobs, memory.weights, count, rules, planned))
 
     starts = _plan.starts_after_each(now, base, memory.jobs, count)
     kept = [0]
@@ -396,7 +407,7 @@ class _Pass:
         parked = set(view.parked.tolist()) if view.withdrawn else set()
         for row in view.withdrawn:
             if row in parked and memory.slot_of(row) is not None:
-                memory.parked[row] = memory.of(row, searches.LATEST)
+                memory.parked[row] = memory.of(row, "latest")
             elif row not in parked:
                 memory.parked.pop(row, None)
             memory.drop(row)
@@ -431,10 +442,10 @@ class _Pass:
         """Make the plan anew, and take back each promise that it does not keep (rule 11)."""
         memory = self.memory
         breached = np.empty(memory.count, np.int64)
-        promised = dict(zip(memory.rows, memory.jobs[searches.LATEST, : memory.count].tolist(), strict=True))
+        promised = dict(zip(memory.rows, memory.jobs["latest"][: memory.count].tolist(), strict=True))
         count = _plan.repair(self.view.now, self.base, memory.jobs, memory.weights, memory.count, breached)
         for row in sorted(breached[:count].tolist()):
-            self._break(row, promised[row], memory.of(row, searches.LATEST))
+            self._break(row, promised[row], memory.of(row, "latest"))
 
     def _is_promised(self, row: int) -> bool:
         return self.told.get(row, row in self.view.promises)
@@ -450,8 +461,8 @@ class _Pass:
     def start_due(self) -> None:
         """Start what is planned for now."""
         memory, now = self.memory, self.view.now
-        while memory.count and memory.jobs[searches.START, 0] <= now:
-            latest = int(memory.jobs[searches.LATEST, 0])
+        while memory.count and memory.jobs["start"][0] <= now:
+            latest = int(memory.jobs["latest"][0])
             if not _profiles.has_room(self.base, 1):
                 self.base = _profiles.grown(self.base)
             row = _plan.take_due(now, self.base, memory.jobs, memory.weights, memory.count)
@@ -473,14 +484,14 @@ class _Pass:
         if reason is not None:
             self.actions.append(Reject(job.row, reason))
             return
-        self._promise(job.row, memory.of(job.row, searches.LATEST))
+        self._promise(job.row, memory.of(job.row, "latest"))
 
     def _judge_again(self, job: Job) -> None:
         """Take a job into the plan that was admitted before and is not in it: it is never refused, but its promise may break."""
         memory, now = self.memory, self.view.now
         told = memory.parked.pop(job.row, None)
         if told is None and self.policy.admit(now, self.base, memory, job) is None:
-            self._promise(job.row, memory.of(job.row, searches.LATEST))
+            self._promise(job.row, memory.of(job.row, "latest"))
             return
         if told is None and job.deadline is None:
             self.policy.place(now, self.base, memory, job, FOREVER)
@@ -502,7 +513,7 @@ class _Pass:
         memory, view = self.memory, self.view
         if not memory.count:
             return []
-        wakes = {int(memory.jobs[searches.START, 0])}
+        wakes = {int(memory.jobs["start"][0])}
         later = view.ends[view.ends > view.now]
         if len(later):
             wakes.add(int(later[0]))

@@ -1,7 +1,7 @@
 """The kept plan of a policy that admits jobs by deadlines on one pool: what is done with it in a pass (papers.md 2.8, rule 1).
 
-The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules`` are
-the numbers of a policy, at the places below.
+The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules[1]`` are
+those of a policy, of ``RULES``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,6 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels.deadlines import (
-    BOOKED,
-    COLUMNS,
-    ESTIMATE,
-    LATEST,
-    PROCS,
-    ROW,
-    SLACK,
-    START,
-    SUBMIT,
     WITHOUT_DEADLINE,
     by_key,
     earliest_of,
@@ -36,20 +27,27 @@ from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.plan import booked
 from qbatch.planning.kernels.profile import FOREVER, add, forget_before, window_between
-from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables
-from qbatch.planning.kernels.types import Float64Array, Int64Array
+from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import refuse
 
 QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
 """The schemes."""
 
-SCHEME, KEY, PLACING, LIMIT, PRICE, RELAXES = range(6)
-"""Places in ``rules``: the scheme, its key or order, where QoPS puts the job that asks, the most violations or steps back, the
-price of a plan, and whether a job without a deadline gets a later artificial one rather than a refusal."""
-
-FACTOR, SLACK_FACTOR, MACHINE = 6, 7, 8
-"""Places in ``rules`` after those: the factor of artificial deadlines and the slack factor, both in thousandths, and the
-processors of the machine."""
+RULES = record(
+    [
+        ("scheme", np.int64),
+        ("key", np.int64),  # the key, or the order, in which jobs are placed
+        ("placing", np.int64),  # where QoPS puts the job that asks
+        ("limit", np.int64),  # the most violations, or steps back
+        ("price", np.int64),  # of a plan
+        ("relaxes", np.int64),  # whether a job without a deadline gets a later artificial one rather than a refusal
+        ("factor", np.int64),  # an artificial deadline is so many thousandths of the estimate after submission
+        ("slack_factor", np.int64),  # in thousandths
+        ("machine", np.int64),  # processors of the machine
+    ]
+)
+"""The rules of a scheme."""
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 
@@ -62,17 +60,17 @@ def _search_of(scheme: int) -> Callable[..., bool]:
 
     @allocating_kernel
     def is_planned(
-        now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, rules: Int64Array,
+        now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
         planned: Int64Array,
     ) -> bool:  # fmt: skip
         """Search a plan that takes in the job of slot ``count``; tell whether there is one, in ``planned``."""
-        if jobs[LATEST, count] < now:
+        if jobs[count].latest < now:
             return False
         if scheme == QOPS:
-            return bool(qops(now, base, jobs, count, rules[KEY], rules[PLACING], rules[LIMIT], planned))
+            return bool(qops(now, base, jobs, count, rules[0].key, rules[0].placing, rules[0].limit, planned))
         if scheme == MRT:
-            return bool(mrt(now, base, jobs, count, rules[KEY], rules[LIMIT], planned))
-        return bool(insertion(now, base, jobs, weights, count, rules[KEY], rules[PRICE], planned))
+            return bool(mrt(now, base, jobs, count, rules[0].key, rules[0].limit, planned))
+        return bool(insertion(now, base, jobs, weights, count, rules[0].key, rules[0].price, planned))
 
     return cast(Callable[..., bool], is_planned)
 
@@ -81,36 +79,35 @@ is_planned_by_qops, is_planned_by_insertion, is_planned_by_mrt = _search_of(QOPS
 
 
 @allocating_kernel
-def profile_of_plan(base: Int64Array, jobs: Int64Array, count: int) -> Int64Array:
+def profile_of_plan(base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
     """Return what the running jobs and the plan leave, with space for one booking more."""
     profile = room_for(base, count + 1)
     for slot in range(count):
-        reserve(profile, jobs, slot, jobs[START, slot])
+        reserve(profile, jobs, slot, jobs[slot].start)
     return profile
 
 
 @allocating_kernel
-def stay(now: int, base: Int64Array, jobs: Int64Array, count: int, planned: Int64Array) -> None:
+def stay(now: int, base: Int64Array, jobs: RecordArray, count: int, planned: Int64Array) -> None:
     """Leave the plan as it is; the job of slot ``count`` takes its earliest place in it."""
     for slot in range(count):
-        planned[slot] = jobs[START, slot]
+        planned[slot] = jobs[slot].start
     planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
 
 
 @allocating_kernel
-def put_in_order(jobs: Int64Array, weights: Float64Array, count: int) -> None:
+def put_in_order(jobs: RecordArray, weights: Float64Array, count: int) -> None:
     """Put the slots in order of (planned start, row)."""
-    by_row = stable_order(jobs[ROW, :count].copy())
+    by_row = stable_order(jobs["row"][:count].copy())
     starts = np.empty(count, np.int64)
     for place in range(count):
-        starts[place] = jobs[START, by_row[place]]
+        starts[place] = jobs[by_row[place]].start
     order = stable_order(starts)
-    old, old_weights = jobs[:, :count].copy(), weights[:count].copy()
+    old, old_weights = jobs[:count].copy(), weights[:count].copy()
     for place in range(count):
         slot = by_row[order[place]]
         weights[place] = old_weights[slot]
-        for column in range(COLUMNS):
-            jobs[column, place] = old[column, slot]
+        jobs[place] = old[slot]
 
 
 def _admission_of(scheme: int) -> Callable[..., int]:
@@ -118,7 +115,7 @@ def _admission_of(scheme: int) -> Callable[..., int]:
 
     @allocating_kernel
     def admit(
-        now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, rules: Int64Array,
+        now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
         has_deadline: bool,
     ) -> int:  # fmt: skip
         """Take the job of slot ``count`` into the plan or refuse it; return how often its deadline was doubled, or ``REFUSED``.
@@ -137,20 +134,20 @@ def _admission_of(scheme: int) -> Callable[..., int]:
                 is_found = is_planned_by_insertion(now, base, jobs, weights, count, rules, planned)
             if is_found:
                 break
-            if has_deadline or rules[RELAXES] == 0:
+            if has_deadline or rules[0].relaxes == 0:
                 return REFUSED
-            if jobs[LATEST, count] >= FOREVER:
+            if jobs[count].latest >= FOREVER:
                 stay(now, base, jobs, count, planned)
                 break
             doublings += 1
-            allowance = 2 * (jobs[LATEST, count] + jobs[ESTIMATE, count] - jobs[SUBMIT, count])
-            jobs[LATEST, count] = jobs[SUBMIT, count] + allowance - jobs[ESTIMATE, count]
+            allowance = 2 * (jobs[count].latest + jobs[count].estimate - jobs[count].submit)
+            jobs[count].latest = jobs[count].submit + allowance - jobs[count].estimate
             if allowance > WITHOUT_DEADLINE:
-                jobs[LATEST, count] = FOREVER
+                jobs[count].latest = FOREVER
         for slot in range(count + 1):
-            jobs[START, slot] = planned[slot]
+            jobs[slot].start = planned[slot]
         if scheme == SLACK_BASED:
-            jobs[LATEST, count] = planned[count] + jobs[SLACK, count]
+            jobs[count].latest = planned[count] + jobs[count].slack
         put_in_order(jobs, weights, count + 1)
         return doublings
 
@@ -161,28 +158,27 @@ admit_by_qops, admit_by_msb, admit_by_mrt, admit_by_slack = (_admission_of(each)
 
 
 @kernel
-def leave(jobs: Int64Array, weights: Float64Array, count: int, slot: int) -> None:
+def leave(jobs: RecordArray, weights: Float64Array, count: int, slot: int) -> None:
     """Take a slot out of ``count``; the caller counts."""
     for place in range(slot, count - 1):
         weights[place] = weights[place + 1]
-        for column in range(COLUMNS):
-            jobs[column, place] = jobs[column, place + 1]
+        jobs[place] = jobs[place + 1]
 
 
 @allocating_kernel
-def compress(now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int) -> None:
+def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> None:
     """Move planned starts earlier, one sweep in order of arrival: each is lifted out and put back at its earliest."""
     profile = room_for(base, 2 * count)
     for slot in range(count):
-        reserve(profile, jobs, slot, jobs[START, slot])
+        reserve(profile, jobs, slot, jobs[slot].start)
     has_moved = False
-    for slot in stable_order(jobs[ROW, :count].copy()):
-        planned = jobs[START, slot]
-        start = window_between(profile, jobs[PROCS, slot], jobs[BOOKED, slot], now, planned, planned)
+    for slot in stable_order(jobs["row"][:count].copy()):
+        planned = jobs[slot].start
+        start = window_between(profile, jobs[slot].procs, jobs[slot].booked, now, planned, planned)
         if start < planned:
             unreserve(profile, jobs, slot, planned)
             reserve(profile, jobs, slot, start)
-            jobs[START, slot] = start
+            jobs[slot].start = start
             has_moved = True
     if has_moved:
         put_in_order(jobs, weights, count)
@@ -190,7 +186,7 @@ def compress(now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array
 
 @allocating_kernel
 def placed_in_order(
-    now: int, base: Int64Array, jobs: Int64Array, count: int, order: Int64Array, planned: Int64Array
+    now: int, base: Int64Array, jobs: RecordArray, count: int, order: Int64Array, planned: Int64Array
 ) -> int:
     """Place all slots anew in an order, each at its earliest; return how many start later than they may."""
     profile = room_for(base, count)
@@ -198,13 +194,13 @@ def placed_in_order(
     for slot in order:
         planned[slot] = earliest_of(profile, jobs, slot, now)
         reserve(profile, jobs, slot, planned[slot])
-        missed += planned[slot] > jobs[LATEST, slot]
+        missed += planned[slot] > jobs[slot].latest
     return missed
 
 
 @allocating_kernel
 def repair(
-    now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, breached: Int64Array
+    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, breached: Int64Array
 ) -> int:
     """Make the plan anew after a running job outlived its estimate or hosts closed (rule 11).
 
@@ -217,35 +213,35 @@ def repair(
         planned = other
     missed = 0
     for slot in range(count):
-        jobs[START, slot] = planned[slot]
-        if planned[slot] > jobs[LATEST, slot]:
-            jobs[LATEST, slot] = planned[slot]
-            breached[missed] = jobs[ROW, slot]
+        jobs[slot].start = planned[slot]
+        if planned[slot] > jobs[slot].latest:
+            jobs[slot].latest = planned[slot]
+            breached[missed] = jobs[slot].row
             missed += 1
     put_in_order(jobs, weights, count)
     return missed
 
 
 @allocating_kernel
-def starts_after_each(now: int, base: Int64Array, jobs: Int64Array, count: int) -> Int64Array:
+def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
     """Return the start of the job of slot ``count`` at its earliest after each beginning of the plan, that of none first."""
     profile = room_for(base, count)
     starts = np.empty(count + 1, np.int64)
     for kept in range(count + 1):
         if kept > 0:
-            reserve(profile, jobs, kept - 1, jobs[START, kept - 1])
+            reserve(profile, jobs, kept - 1, jobs[kept - 1].start)
         starts[kept] = earliest_of(profile, jobs, count, now)
     return starts
 
 
 @kernel
-def latest_of(rules: Int64Array, submit: int, estimate: int, deadline: int) -> int:
+def latest_of(rules: RecordArray, submit: int, estimate: int, deadline: int) -> int:
     """Return the latest start of an arrival, by its deadline or by an artificial one (rule 9); ``deadline``: -1 for none."""
-    if rules[SCHEME] == SLACK_BASED:
+    if rules[0].scheme == SLACK_BASED:
         return FOREVER
     if deadline >= 0:
         return deadline - estimate
-    return int(submit + max(DAY, rules[FACTOR] * estimate // 1000) - estimate)
+    return int(submit + max(DAY, rules[0].factor * estimate // 1000) - estimate)
 
 
 @kernel
@@ -274,48 +270,57 @@ def slack_of(
 
 @kernel
 def enter(
-    jobs: Int64Array, slot: int, row: int, procs: int, estimate: int, submit: int, latest: int, slack: int
+    jobs: RecordArray, slot: int, row: int, procs: int, estimate: int, submit: int, latest: int, slack: int
 ) -> None:
     """Write what a job asks for into a slot."""
-    jobs[ROW, slot], jobs[PROCS, slot], jobs[SUBMIT, slot] = row, procs, submit
-    jobs[BOOKED, slot], jobs[ESTIMATE, slot] = booked(estimate), estimate
-    jobs[LATEST, slot], jobs[SLACK, slot] = latest, slack
+    jobs[slot].row, jobs[slot].procs, jobs[slot].submit = row, procs, submit
+    jobs[slot].booked, jobs[slot].estimate = booked(estimate), estimate
+    jobs[slot].latest, jobs[slot].slack = latest, slack
 
 
 @kernel
-def take_due(now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int) -> int:
+def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> int:
     """Take the first job out of the plan if it is planned for now, and book it; return its row, -1 if it is not."""
-    if count == 0 or jobs[START, 0] > now:
+    if count == 0 or jobs[0].start > now:
         return -1
-    row = int(jobs[ROW, 0])
-    add(base, now, now + jobs[BOOKED, 0], -jobs[PROCS, 0])
+    row = int(jobs[0].row)
+    add(base, now, now + jobs[0].booked, -jobs[0].procs)
     leave(jobs, weights, count, 0)
     return row
 
 
 @kernel
-def latest_start(jobs: Int64Array, count: int, row: int) -> int:
+def latest_start(jobs: RecordArray, count: int, row: int) -> int:
     """Return the latest start of a row of the plan, -1 where there is none: what it is promised."""
     for slot in range(count):
-        if jobs[ROW, slot] == row and jobs[LATEST, slot] < FOREVER:
-            return int(jobs[LATEST, slot])
+        if jobs[slot].row == row and jobs[slot].latest < FOREVER:
+            return int(jobs[slot].latest)
     return -1
 
 
-WAITING, RELAXED, WAITED, ENDED = range(4)
-"""Places in ``totals``: jobs in the plan, doublings of artificial deadlines, first-start waits of the jobs that have ended, and
-how many they are."""
+TOTALS = record(
+    [
+        ("waiting", np.int64),  # jobs in the plan
+        ("relaxed", np.int64),  # doublings of artificial deadlines
+        ("waited", np.int64),  # first-start waits of the jobs that have ended
+        ("ended", np.int64),  # and how many they are
+    ]
+)
+"""What the decisions so far add up to."""
 
 
 class DeadlineTables(NamedTuple):
-    """What is remembered for the ``R`` jobs of a workload: ``rules[9]``, ``totals[4]``, ``deadline[R]`` (-1: none), the profile
-    of the running jobs, and the plan with the priorities of its slots."""
+    """What is remembered for the ``R`` jobs of a workload.
 
-    rules: Int64Array
-    totals: Int64Array
+    ``rules[1]`` of ``RULES``; ``totals[1]`` of ``TOTALS``; ``deadline[R]`` (-1: none); ``base``: the profile of the running jobs;
+    ``jobs`` and ``weights``: the plan with the priorities of its slots.
+    """
+
+    rules: RecordArray
+    totals: RecordArray
     deadline: Int64Array
     base: Int64Array
-    jobs: Int64Array
+    jobs: RecordArray
     weights: Float64Array
 
 
@@ -328,14 +333,14 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
         instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: DeadlineTables
     ) -> int:  # fmt: skip
         rules, totals, deadlines, base, plan, weights = memory
-        now, waiting, count, is_early = instant.now, totals[WAITING], 0, False
+        now, waiting, count, is_early = instant.now, totals[0].waiting, 0, False
         forget_before(base, now)
         for place in range(instant.ended):
             row = state.ended[place]
             add(base, now, done.start[row] + booked(jobs.estimate[row]), jobs.procs[row])
             is_early = is_early or now < done.start[row] + jobs.estimate[row]
-            totals[WAITED] += done.start[row] - jobs.submit[row]
-            totals[ENDED] += 1
+            totals[0].waited += done.start[row] - jobs.submit[row]
+            totals[0].ended += 1
         if is_early and waiting > 0:
             compress(now, base, plan, weights, waiting)
         arrival = instant.first_arrived
@@ -350,7 +355,7 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
                 break
             procs, estimate, deadline = jobs.procs[arrival], jobs.estimate[arrival], deadlines[arrival]
             latest = latest_of(rules, now, estimate, deadline)
-            slack = slack_of(rules[SLACK_FACTOR], rules[MACHINE], totals[WAITED], totals[ENDED], procs, 1, 1, 1)
+            slack = slack_of(rules[0].slack_factor, rules[0].machine, totals[0].waited, totals[0].ended, procs, 1, 1, 1)
             enter(plan, waiting, arrival, procs, estimate, now, latest, slack)
             if scheme == QOPS:
                 doublings = admit_by_qops(now, base, plan, weights, waiting, rules, deadline >= 0)
@@ -364,12 +369,12 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
                 refuse(arrival, state, done)
             else:
                 waiting += 1
-                totals[RELAXED] += doublings
+                totals[0].relaxed += doublings
                 done.promise[arrival] = latest_start(plan, waiting, arrival)
                 done.first_promise[arrival] = done.promise[arrival]
             arrival += 1
-        totals[WAITING] = waiting
-        state.counts[0].timer = plan[START, 0] if waiting > 0 else FOREVER
+        totals[0].waiting = waiting
+        state.counts[0].timer = plan[0].start if waiting > 0 else FOREVER
         return count
 
     return cast(Callable[..., int], decide)

@@ -2,12 +2,12 @@
 
 Source: spec/papers.md section 2, exact in 2.8 (its rules are named here); Islam et al. 2003 for QoPS, Figs. 1 to 3.
 
-A plan is ``jobs[COLUMNS, space]``: its first ``count`` slots are the accepted waiting jobs in order of (planned start, row),
-slot ``count`` is the job that asks.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base`` is
-the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and tells whether it
-found a plan in which everything starts at its ``LATEST`` at the latest; ``jobs`` stays as it was.
+A plan is ``jobs[space]`` of ``PLANNED_JOB``: its first ``count`` slots are the accepted waiting jobs in order of (planned start,
+row), slot ``count`` is the job that asks.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base``
+is the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and tells whether it
+found a plan in which everything starts at its ``latest`` at the latest; ``jobs`` stays as it was.
 
-Times are integer microseconds.  A booking lasts ``BOOKED``; deadlines are tested by ``LATEST`` = deadline - estimate, which
+Times are integer microseconds.  A booking lasts ``booked``; deadlines are tested by ``latest`` = deadline - estimate, which
 is ``FOREVER`` without a deadline.
 """
 
@@ -18,14 +18,22 @@ import numpy as np
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
 from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, window_between
-from qbatch.planning.kernels.types import BoolArray, Float64Array, Int64Array
+from qbatch.planning.kernels.tables import record
+from qbatch.planning.kernels.types import BoolArray, Float64Array, Int64Array, RecordArray
 
-ROW, PROCS, BOOKED, ESTIMATE, LATEST, SUBMIT, START, SLACK = range(8)
-"""Rows of ``jobs``: the row in the engine, processors, how long it books, its estimate, the latest start that it accepts, its
-submission, its planned start, and the slack that it was given (slack-based backfilling)."""
-
-COLUMNS = 8
-"""How many facts a slot has."""
+PLANNED_JOB = record(
+    [
+        ("row", np.int64),  # in the engine
+        ("procs", np.int64),
+        ("booked", np.int64),  # how long it books
+        ("estimate", np.int64),
+        ("latest", np.int64),  # the latest start that it accepts
+        ("submit", np.int64),
+        ("start", np.int64),  # its planned start
+        ("slack", np.int64),  # the slack that it was given (slack-based backfilling)
+    ]
+)
+"""A slot of a plan."""
 
 LLF, EDF, BY_START = 0, 1, 2
 """Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's ``ast``).  Ties by row."""
@@ -63,35 +71,35 @@ def restore(base: Int64Array, copy: Int64Array) -> None:
 
 
 @kernel
-def earliest_of(profile: Int64Array, jobs: Int64Array, slot: int, not_before: int) -> int:
+def earliest_of(profile: Int64Array, jobs: RecordArray, slot: int, not_before: int) -> int:
     """Return the first instant from which the processors of a slot are free for as long as it books."""
-    return int(window_between(profile, jobs[PROCS, slot], jobs[BOOKED, slot], not_before, FOREVER, FOREVER))
+    return int(window_between(profile, jobs[slot].procs, jobs[slot].booked, not_before, FOREVER, FOREVER))
 
 
 @kernel
-def reserve(profile: Int64Array, jobs: Int64Array, slot: int, start: int) -> None:
+def reserve(profile: Int64Array, jobs: RecordArray, slot: int, start: int) -> None:
     """Book a slot from ``start`` on."""
-    add(profile, start, start + jobs[BOOKED, slot], -jobs[PROCS, slot])
+    add(profile, start, start + jobs[slot].booked, -jobs[slot].procs)
 
 
 @kernel
-def unreserve(profile: Int64Array, jobs: Int64Array, slot: int, start: int) -> None:
+def unreserve(profile: Int64Array, jobs: RecordArray, slot: int, start: int) -> None:
     """Take a booking back."""
-    add(profile, start, start + jobs[BOOKED, slot], jobs[PROCS, slot])
+    add(profile, start, start + jobs[slot].booked, jobs[slot].procs)
 
 
 @allocating_kernel
-def by_key(jobs: Int64Array, count: int, key: int) -> Int64Array:
+def by_key(jobs: RecordArray, count: int, key: int) -> Int64Array:
     """Return the first ``count`` slots in order of a key, ties by row."""
-    by_row = stable_order(jobs[ROW, :count].copy())
+    by_row = stable_order(jobs["row"][:count].copy())
     keys = np.empty(count, np.int64)
     for place in range(count):
         slot = by_row[place]
-        latest = jobs[LATEST, slot]
+        latest = jobs[slot].latest
         if key == BY_START:
-            keys[place] = jobs[START, slot]
+            keys[place] = jobs[slot].start
         elif key == EDF and latest < FOREVER:
-            keys[place] = latest + jobs[ESTIMATE, slot]
+            keys[place] = latest + jobs[slot].estimate
         else:
             keys[place] = latest
     order = stable_order(keys)
@@ -115,7 +123,7 @@ def next_position(position: int, count: int) -> int:
 
 @kernel
 def _placed_anew(
-    now: int, profile: Int64Array, jobs: Int64Array, count: int, kept: int, order: Int64Array, rank: Int64Array,
+    now: int, profile: Int64Array, jobs: RecordArray, count: int, kept: int, order: Int64Array, rank: Int64Array,
     is_open: BoolArray, placed: Int64Array, is_head: bool, most: int, planned: Int64Array,
 ) -> bool:  # fmt: skip
     """Place all but the ``kept`` first slots and the asking one anew; tell whether all meet their deadlines (rule 5)."""
@@ -134,7 +142,7 @@ def _placed_anew(
             slot = order[pointer]
             is_open[pointer] = False
         start = earliest_of(profile, jobs, slot, now)
-        if start <= jobs[LATEST, slot]:
+        if start <= jobs[slot].latest:
             reserve(profile, jobs, slot, start)
             planned[slot] = start
             placed[length] = slot
@@ -155,7 +163,7 @@ def _placed_anew(
 
 @allocating_kernel
 def qops(
-    now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, placing: int, most: int, planned: Int64Array
+    now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, placing: int, most: int, planned: Int64Array
 ) -> bool:
     """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest anew, push what fails forward.
 
@@ -177,7 +185,7 @@ def qops(
         while True:
             restore(prefix, profile)
             for slot in range(kept):
-                planned[slot], placed[slot] = jobs[START, slot], slot
+                planned[slot], placed[slot] = jobs[slot].start, slot
             state = (order, rank, is_open, placed)
             if _placed_anew(now, profile, jobs, count, kept, *state, is_head, most, planned):
                 return True
@@ -185,7 +193,7 @@ def qops(
                 break
             following = next_position(kept, count)
             for slot in range(kept, following):
-                reserve(prefix, jobs, slot, jobs[START, slot])
+                reserve(prefix, jobs, slot, jobs[slot].start)
             kept = following
     return False
 
@@ -203,25 +211,25 @@ def _share(price: int, delay: int, slack: int, weight: float) -> float:
 
 @kernel
 def _cost(
-    price: int, jobs: Int64Array, weights: Float64Array, slot: int, is_asking: bool, start: int
+    price: int, jobs: RecordArray, weights: Float64Array, slot: int, is_asking: bool, start: int
 ) -> tuple[int, float]:
     """Return what a planned start adds to the price of a plan: exactly, or as a share.  The last end is not a sum: nothing."""
-    since = jobs[SUBMIT, slot] if is_asking else jobs[START, slot]
+    since = jobs[slot].submit if is_asking else jobs[slot].start
     delay = max(start - since, 0)
     if price == DELAY:
         return delay, 0.0
     if price == WEIGHTED:
-        slack = jobs[SLACK, slot] if is_asking else jobs[LATEST, slot] - since
+        slack = jobs[slot].slack if is_asking else jobs[slot].latest - since
         return 0, _share(price, delay, slack, weights[slot])
-    if price == MAKESPAN or jobs[LATEST, slot] >= FOREVER:
+    if price == MAKESPAN or jobs[slot].latest >= FOREVER:
         return 0, 0.0
-    return 0, _share(price, delay, jobs[LATEST, slot] - since, 1.0)
+    return 0, _share(price, delay, jobs[slot].latest - since, 1.0)
 
 
 @kernel
-def _exact_with(price: int, jobs: Int64Array, slot: int, start: int, exact: int, added: int) -> int:
+def _exact_with(price: int, jobs: RecordArray, slot: int, start: int, exact: int, added: int) -> int:
     """Return the exact part of a price with one slot more."""
-    return max(exact, start + jobs[ESTIMATE, slot]) if price == MAKESPAN else exact + added
+    return max(exact, start + jobs[slot].estimate) if price == MAKESPAN else exact + added
 
 
 SMALLER, LOOKED_AT = 8, 64
@@ -229,7 +237,7 @@ SMALLER, LOOKED_AT = 8, 64
 
 
 @allocating_kernel
-def _smaller_before(jobs: Int64Array, order: Int64Array) -> Int64Array:
+def _smaller_before(jobs: RecordArray, order: Int64Array) -> Int64Array:
     """Return for each slot others before it that need no more processors and no longer, the nearest first, then -1.
 
     Where such a one, at its earliest, starts, no slot starts earlier that is placed at its earliest after it.
@@ -239,7 +247,7 @@ def _smaller_before(jobs: Int64Array, order: Int64Array) -> Int64Array:
         slot, known = order[place], 0
         for before in range(place - 1, max(place - 1 - LOOKED_AT, -1), -1):
             other = order[before]
-            if jobs[PROCS, other] <= jobs[PROCS, slot] and jobs[BOOKED, other] <= jobs[BOOKED, slot]:
+            if jobs[other].procs <= jobs[slot].procs and jobs[other].booked <= jobs[slot].booked:
                 found[known, slot] = other
                 known += 1
                 if known == SMALLER:
@@ -249,7 +257,7 @@ def _smaller_before(jobs: Int64Array, order: Int64Array) -> Int64Array:
 
 @kernel
 def _rest_placed(
-    now: int, profile: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, position: int, order: Int64Array,
+    now: int, profile: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, position: int, order: Int64Array,
     usual: Int64Array, least: Int64Array, smaller: Int64Array, bounds: Int64Array, price: int, exact: int, share: float,
     best_exact: int, best_share: float, trial: Int64Array,
 ) -> tuple[bool, int, int, float]:  # fmt: skip
@@ -267,14 +275,14 @@ def _rest_placed(
     start = earliest_of(profile, jobs, count, now)
     added, added_share = _cost(price, jobs, weights, count, True, start)
     exact, share = _exact_with(price, jobs, count, start, exact, added), share + added_share
-    if start > jobs[LATEST, count] or exact > best_exact or (exact == best_exact and share >= best_share):
+    if start > jobs[count].latest or exact > best_exact or (exact == best_exact and share >= best_share):
         return False, count + 1, exact, share  # later positions start it no earlier
     reserve(profile, jobs, count, start)
     trial[count] = start
     freed, following, is_same = FOREVER, position + 1, True
     for place in range(position, count):
         slot = order[place]
-        low = max(now, min(least[slot], freed - jobs[BOOKED, slot]))
+        low = max(now, min(least[slot], freed - jobs[slot].booked))
         for each in range(SMALLER):
             if smaller[each, slot] < 0:
                 break
@@ -282,7 +290,7 @@ def _rest_placed(
         start = earliest_of(profile, jobs, slot, low)
         added, added_share = _cost(price, jobs, weights, slot, False, start)
         exact, share = _exact_with(price, jobs, slot, start, exact, added), share + added_share
-        if start > jobs[LATEST, slot] or exact > best_exact or (exact == best_exact and share >= best_share):
+        if start > jobs[slot].latest or exact > best_exact or (exact == best_exact and share >= best_share):
             return False, following, exact, share
         reserve(profile, jobs, slot, start)
         trial[slot] = bounds[slot] = start
@@ -297,7 +305,7 @@ def _rest_placed(
 
 @allocating_kernel
 def insertion(
-    now: int, base: Int64Array, jobs: Int64Array, weights: Float64Array, count: int, key: int, price: int,
+    now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, key: int, price: int,
     planned: Int64Array,
 ) -> bool:  # fmt: skip
     """Search the cheapest place of the asking job in a fixed order, first of equal ones (rules 6, 7 and 13).
@@ -314,7 +322,7 @@ def insertion(
     for place in range(count):
         slot = order[place]
         least[slot] = earliest_of(profile, jobs, slot, now)
-        usual[slot] = jobs[START, slot] if key == BY_START else least[slot]
+        usual[slot] = jobs[slot].start if key == BY_START else least[slot]
         reserve(profile, jobs, slot, usual[slot])
     bounds, trial = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     exact_before, share_before = 0, 0.0
@@ -324,7 +332,7 @@ def insertion(
         if position > 0:
             slot = order[position - 1]
             start = usual[slot]
-            if start > jobs[LATEST, slot] and key != BY_START:
+            if start > jobs[slot].latest and key != BY_START:
                 break
             reserve(prefix, jobs, slot, start)
             bounds[slot] = least[slot]
@@ -351,16 +359,16 @@ def insertion(
 
 
 @allocating_kernel
-def _shapes(jobs: Int64Array, count: int) -> Int64Array:
+def _shapes(jobs: RecordArray, count: int) -> Int64Array:
     """Return a number for each of the first ``count`` slots: the same for those with as many processors for as long."""
-    by_length = stable_order(jobs[BOOKED, :count].copy())
+    by_length = stable_order(jobs["booked"][:count].copy())
     procs = np.empty(count, np.int64)
     for place in range(count):
-        procs[place] = jobs[PROCS, by_length[place]]
+        procs[place] = jobs[by_length[place]].procs
     shapes, number, before = np.empty(count, np.int64), -1, -1
     for place in stable_order(procs):
         slot = by_length[place]
-        if before < 0 or jobs[PROCS, slot] != jobs[PROCS, before] or jobs[BOOKED, slot] != jobs[BOOKED, before]:
+        if before < 0 or jobs[slot].procs != jobs[before].procs or jobs[slot].booked != jobs[before].booked:
             number += 1
         shapes[slot], before = number, slot
     return shapes
@@ -368,7 +376,7 @@ def _shapes(jobs: Int64Array, count: int) -> Int64Array:
 
 @kernel
 def _is_strongly_feasible(
-    profile: Int64Array, jobs: Int64Array, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
+    profile: Int64Array, jobs: RecordArray, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
     shapes: Int64Array, bounds: Int64Array, searched: Int64Array, turn: int,
 ) -> bool:  # fmt: skip
     """Tell whether each job that is not placed meets its deadline if it alone comes next (rule 8).
@@ -384,13 +392,13 @@ def _is_strongly_feasible(
         if searched[shape] != turn:
             bounds[shape] = earliest_of(profile, jobs, other, bounds[shape])
             searched[shape] = turn
-        if bounds[shape] > jobs[LATEST, other]:
+        if bounds[shape] > jobs[other].latest:
             return False
     return True
 
 
 @allocating_kernel
-def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most: int, planned: Int64Array) -> bool:
+def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, most: int, planned: Int64Array) -> bool:
     """Search a plan depth first, each step strongly feasible, with ``most`` steps back at the most (rule 8).
 
     Args:
@@ -412,7 +420,7 @@ def mrt(now: int, base: Int64Array, jobs: Int64Array, count: int, key: int, most
             if is_placed[slot]:
                 continue
             start = earliest_of(profile, jobs, slot, bounds[shapes[slot]])
-            if start <= jobs[LATEST, slot]:
+            if start <= jobs[slot].latest:
                 reserve(profile, jobs, slot, start)
                 turn += 1
                 state = (shapes, bounds, searched, turn)
