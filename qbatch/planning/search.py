@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.planning.kernels import discrepancy
 from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 WALKS = ("lex", "ilds", "dds")
 """In which order the orders are looked at: lexicographic; improved limited discrepancy; depth-bounded discrepancy."""
@@ -45,13 +45,13 @@ class SearchRules(msgspec.Struct, frozen=True):
     cuts: bool = True
     shifts: bool = False
 
-    def numbers(self) -> Int64Array:
+    def for_kernels(self) -> RecordArray:
         """Return the rules as the kernels take them."""
         values = (
             self.objective, self.share, self.least, self.bound, WALKS.index(self.walk), self.budget,
             self.counts_placements, self.cuts, self.shifts,
         )  # fmt: skip
-        return np.array(values, np.int64)
+        return np.array([values], discrepancy.SEARCH)
 
 
 class Found(NamedTuple):
@@ -79,47 +79,47 @@ class SearchOutcome(NamedTuple):
         return self.found[-1]
 
 
-def search(now: int, base: Int64Array, jobs: Int64Array, rules: SearchRules) -> SearchOutcome:
+def search(now: int, base: Int64Array, jobs: RecordArray, rules: SearchRules) -> SearchOutcome:
     """Search an order in which the jobs are worth least.
 
     Args:
         now: microseconds; nobody is placed before.
         base: the profile on which they are placed (:mod:`qbatch.planning.kernels.profile`); it stays as it is.
-        jobs: ``[4, n]``, n > 0, in the first order: processors, how long it books, estimate, age.
+        jobs: ``[n]`` of ``SEARCHED_JOB`` (:mod:`qbatch.planning.kernels.discrepancy`), n > 0, in the first order.
     """
-    count = jobs.shape[1]
-    counts = np.zeros(4, np.int64)
+    count = len(jobs)
+    counts = np.zeros(1, discrepancy.SEARCHED)
     found = np.zeros((discrepancy.KEPT, count), np.int64)
-    facts = np.zeros((5, discrepancy.KEPT), np.int64)
-    _search(now, base, jobs, rules.numbers(), counts, found, facts)
-    orders = int(counts[discrepancy.FOUND])
+    facts = np.zeros(discrepancy.KEPT, discrepancy.FOUND_ORDER)
+    _search(now, base, jobs, rules.for_kernels(), counts, found, facts)
+    nodes, pruned, _, orders = counts[0].item()
     kept = [number % discrepancy.KEPT for number in range(max(orders - discrepancy.KEPT, 0), orders)]
     outcomes = []
     for place in kept:
-        first, second, end, area, response = facts[:, place].tolist()
+        first, second, end, area, response = facts[place].item()
         outcomes.append(Found(tuple(found[place].tolist()), (first, second), end, area, response))
-    return SearchOutcome(outcomes, int(counts[discrepancy.NODES]), int(counts[discrepancy.PRUNED]))
+    return SearchOutcome(outcomes, nodes, pruned)
 
 
 def place_in_order(
-    now: int, base: Int64Array, jobs: Int64Array, order: Sequence[int], rules: SearchRules
+    now: int, base: Int64Array, jobs: RecordArray, order: Sequence[int], rules: SearchRules
 ) -> tuple[Int64Array, Int64Array, tuple[int, int]]:
     """Place jobs one after another, each at its earliest; return their starts, the profile that they leave, and the value."""
     places = np.array(order, np.int64)
     profile = np.empty((2, int(base[0, 0]) + 2 * len(places) + 4), np.int64)
     starts = np.empty(len(places), np.int64)
-    value = _place_in_order(rules.numbers(), jobs, places, now, base, profile, starts)
+    value = _place_in_order(rules.for_kernels(), jobs, places, now, base, profile, starts)
     return starts, profile, (int(value[0]), int(value[1]))
 
 
-def largest_slowdown_first(now: int, base: Int64Array, jobs: Int64Array, line: Sequence[int], rules: SearchRules) -> list[int]:
+def largest_slowdown_first(now: int, base: Int64Array, jobs: RecordArray, line: Sequence[int], rules: SearchRules) -> list[int]:
     """Return an order: again and again the job with the largest slowdown if it were placed next.
 
     Args:
         line: places in ``jobs`` that keep this order among each other.
     """
-    order = np.empty(jobs.shape[1], np.int64)
-    _merged(now, base, jobs, np.array(line, np.int64), rules.numbers(), order)
+    order = np.empty(len(jobs), np.int64)
+    _merged(now, base, jobs, np.array(line, np.int64), rules.for_kernels(), order)
     found: list[int] = order.tolist()
     return found
 

@@ -16,7 +16,7 @@ from qbatch.model.actions import Action
 from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy, slices
 from qbatch.planning.kernels.live import live_module
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.policies.slice_book import Group, SliceBook
 from qbatch.policies.slice_rules import SECOND, SliceRules
 from qbatch.policies.slices import SlicePass, SliceScheduler
@@ -116,10 +116,10 @@ class GroupScheduler(SliceScheduler):
             return
         places = places[: size.most]
         order, starts, nodes, pruned = self._searched(work, places, size)
-        rows = [int(book.jobs[slices.ROW, place]) for place in order]
+        rows = [int(book.jobs["row"][place]) for place in order]
         finish = _finish(work, order, starts, size.least)
         for place in order:
-            book.jobs[slices.STATE, place] = slices.PLANNED
+            book.jobs["state"][place] = slices.PLANNED
         book.groups[work.kind] = Group(rows, finish)
         tally = book.tally
         tally.groups[work.kind] += 1
@@ -144,7 +144,7 @@ class GroupScheduler(SliceScheduler):
         planned: list[int] = []
         nodes = pruned = 0
         for part in filter(None, (first[:middle], first[middle:])):
-            chosen_jobs = np.ascontiguousarray(jobs[:, part])
+            chosen_jobs = jobs[part]
             outcome = searching.search(now, base, chosen_jobs, rules)
             found = searching.chosen(outcome.found, book.procs, now) if self.groups.selects else outcome.best
             starts, base, _ = searching.place_in_order(now, base, chosen_jobs, found.order, rules)
@@ -154,36 +154,36 @@ class GroupScheduler(SliceScheduler):
         return [int(places[job]) for job in order], planned, nodes, pruned
 
     def _line(
-        self, now: int, base: Int64Array, jobs: Int64Array, size: GroupSize, rules: searching.SearchRules, procs: int
+        self, now: int, base: Int64Array, jobs: RecordArray, size: GroupSize, rules: searching.SearchRules, procs: int
     ) -> list[int]:
         """Return the wide jobs that last, in the best of all their orders; none if they are few (rule 10)."""
-        is_wide = size.wide * jobs[discrepancy.PROCS] >= procs
-        wide = np.flatnonzero(is_wide & (jobs[discrepancy.ESTIMATE] >= size.lasting))
+        is_wide = size.wide * jobs["procs"] >= procs
+        wide = np.flatnonzero(is_wide & (jobs["estimate"] >= size.lasting))
         if len(wide) < _LEAST_WIDE:
             return []
-        work = jobs[discrepancy.PROCS, wide] * jobs[discrepancy.ESTIMATE, wide]
+        work = jobs["procs"][wide] * jobs["estimate"][wide]
         wide = np.sort(wide[np.argsort(-work, kind="stable")[:_MOST_WIDE]])
         every = msgspec.structs.replace(
             rules, walk="lex", budget=1_000_000, objective=discrepancy.SLOWDOWN_THEN_END
         )
-        outcome = searching.search(now, base, np.ascontiguousarray(jobs[:, wide]), every)
+        outcome = searching.search(now, base, jobs[wide], every)
         return [int(wide[job]) for job in outcome.best.order]
 
 
-def search_jobs(book: SliceBook, places: Int64Array, now: int) -> Int64Array:
+def search_jobs(book: SliceBook, places: Int64Array, now: int) -> RecordArray:
     """Return waiting jobs (by place) as a search takes them."""
-    jobs = np.empty((discrepancy.COLUMNS, len(places)), np.int64)
-    jobs[discrepancy.PROCS] = book.jobs[slices.PROCS, places]
-    jobs[discrepancy.ESTIMATE] = book.jobs[slices.ESTIMATE, places]
-    jobs[discrepancy.BOOKED] = np.maximum(jobs[discrepancy.ESTIMATE], slices.SECOND)
-    jobs[discrepancy.AGE] = now - book.jobs[slices.SUBMIT, places]
+    jobs = np.empty(len(places), discrepancy.SEARCHED_JOB)
+    jobs["procs"] = book.jobs["procs"][places]
+    jobs["estimate"] = book.jobs["estimate"][places]
+    jobs["booked"] = np.maximum(jobs["estimate"], slices.SECOND)
+    jobs["age"] = now - book.jobs["submit"][places]
     return jobs
 
 
 def _are_enough(book: SliceBook, places: Int64Array, size: GroupSize) -> bool:
     """Tell whether waiting jobs are wide and long enough together (4.3)."""
-    widths = book.jobs[slices.PROCS, places].tolist()
-    work = sum(map(int.__mul__, widths, book.jobs[slices.ESTIMATE, places].tolist()))
+    widths = book.jobs["procs"][places].tolist()
+    work = sum(map(int.__mul__, widths, book.jobs["estimate"][places].tolist()))
     return 10 * sum(widths) > size.width * book.procs and work > size.work * book.procs
 
 
@@ -192,11 +192,11 @@ def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) ->
     book, now = work.book, work.now
     jobs: list[tuple[int, int, int, int, bool]] = []
     for place, start in zip(order, starts, strict=True):
-        lasts = max(int(book.jobs[slices.ESTIMATE, place]), slices.SECOND)
-        jobs.append((start + lasts, int(book.jobs[slices.ROW, place]), start, int(book.jobs[slices.PROCS, place]), True))
+        lasts = max(int(book.jobs["estimate"][place]), slices.SECOND)
+        jobs.append((start + lasts, int(book.jobs["row"][place]), start, int(book.jobs["procs"][place]), True))
     for place in book.places(slices.RUNNING, work.kind).tolist():
         end = now + _kernels.left_of(book.jobs, place, now)
-        jobs.append((end, int(book.jobs[slices.ROW, place]), now, int(book.jobs[slices.PROCS, place]), False))
+        jobs.append((end, int(book.jobs["row"][place]), now, int(book.jobs["procs"][place]), False))
     jobs.sort()
     finish, ended, most = jobs[-1][1], 0, None
     for end, row, _, _, is_planned in jobs:
@@ -229,7 +229,7 @@ class BottomLine(SliceScheduler):
 
     def _ordered(self, work: SlicePass, places: Int64Array) -> Int64Array:
         jobs = search_jobs(work.book, places, work.now)
-        ages, estimates = jobs[discrepancy.AGE].tolist(), jobs[discrepancy.ESTIMATE].tolist()
+        ages, estimates = jobs["age"].tolist(), jobs["estimate"].tolist()
         slowdowns = [
             Fraction(age + estimate, max(estimate, 60 * SECOND))
             for age, estimate in zip(ages, estimates, strict=True)
@@ -239,6 +239,6 @@ class BottomLine(SliceScheduler):
             walk="dds", budget=self.nodes, counts_placements=True, objective=discrepancy.EXCESS, least=LEAST, cuts=False,
             bound=max(ages) if self.bound is None else self.bound,
         )  # fmt: skip
-        outcome = searching.search(work.now, work.profile, np.ascontiguousarray(jobs[:, first]), rules)
+        outcome = searching.search(work.now, work.profile, jobs[first], rules)
         work.book.tally.nodes += outcome.nodes
         return np.array([places[first[job]] for job in outcome.best.order], np.int64)

@@ -52,15 +52,15 @@ class SearchedBackfill:
     def _ordered(self, view: View, order: Int64Array) -> Int64Array:
         head = order[:FIRST]
         columns = view.columns
-        jobs = np.empty((discrepancy.COLUMNS, len(head)), np.int64)
-        jobs[discrepancy.PROCS], jobs[discrepancy.ESTIMATE] = columns.procs[head], columns.estimate[head]
-        jobs[discrepancy.BOOKED] = np.maximum(jobs[discrepancy.ESTIMATE], 1)
-        jobs[discrepancy.AGE] = view.now - columns.submit[head]
+        jobs = np.empty(len(head), discrepancy.SEARCHED_JOB)
+        jobs["procs"], jobs["estimate"] = columns.procs[head], columns.estimate[head]
+        jobs["booked"] = np.maximum(jobs["estimate"], 1)
+        jobs["age"] = view.now - columns.submit[head]
         ends, amounts, count = view.expected_ends()
         base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
             _profiles.add(base, end, FOREVER, procs)
-        fits = jobs[discrepancy.PROCS] <= base[1, int(base[0, 0])]
+        fits = jobs["procs"] <= base[1, int(base[0, 0])]
         if len(head) < 2 or not fits.all():
             return order
         found = searching.search(view.now, base, jobs, self.rules).best.order

@@ -51,7 +51,7 @@ class SliceBook:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self.jobs: Int64Array = np.zeros((slices.COLUMNS, 64), np.int64)
+        self.jobs = np.zeros(64, slices.TIMED_JOB)
         self.count = 0
         self.owners: Int64Array = np.full((3, machine.procs), slices.NOBODY, np.int64)
         self.busy: Int64Array = np.full(machine.procs, slices.NOBODY, np.int64)
@@ -78,10 +78,10 @@ class SliceBook:
 
     def enter(self, row: int, procs: int, kind: int, estimate: int, submit: int) -> int:
         """Add a waiting job behind all others; return its place."""
-        if self.count == self.jobs.shape[1]:
-            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)], axis=1)
+        if self.count == len(self.jobs):
+            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)])
         slot = self.count
-        self.jobs[:, slot] = (row, procs, procs, kind, estimate, submit, 0, submit, slices.WAITING)
+        self.jobs[slot] = (row, procs, procs, kind, estimate, submit, 0, submit, slices.WAITING)
         self.count += 1
         self.present[kind] += 1
         return slot
@@ -90,7 +90,7 @@ class SliceBook:
         """Take a job out."""
         slot = self.slot_of(row)
         if slot >= 0:
-            self.present[int(self.jobs[slices.CLASS, slot])] -= 1
+            self.present[int(self.jobs["kind"][slot])] -= 1
             _kernels.leave(self.jobs, self.count, slot, self.owners, self.busy)
             self.count -= 1
             self.strays.pop(row, None)
@@ -98,22 +98,22 @@ class SliceBook:
             self.holders.discard(row)
             self.allocations.pop(row, None)
 
-    def fact(self, row: int, column: int) -> int:
-        """Return a fact of a row that is there."""
-        return int(self.jobs[column, self.slot_of(row)])
+    def fact(self, row: int, name: str) -> int:
+        """Return a fact of a row that is there, a field of ``TIMED_JOB``."""
+        return int(self.jobs[name][self.slot_of(row)])
 
     def rows(self, state: int, kind: int | None = None) -> list[int]:
         """Return the rows in a state, of a class or of all, in sequence."""
-        is_it = self.jobs[slices.STATE, : self.count] == state
+        is_it = self.jobs["state"][: self.count] == state
         if kind is not None:
-            is_it &= self.jobs[slices.CLASS, : self.count] == kind
-        found: list[int] = self.jobs[slices.ROW, : self.count][is_it].tolist()
+            is_it &= self.jobs["kind"][: self.count] == kind
+        found: list[int] = self.jobs["row"][: self.count][is_it].tolist()
         return found
 
     def places(self, state: int, kind: int) -> Int64Array:
         """Return the places of the jobs of a class in a state, in sequence."""
-        jobs = self.jobs[:, : self.count]
-        return np.flatnonzero((jobs[slices.CLASS] == kind) & (jobs[slices.STATE] == state))
+        jobs = self.jobs[: self.count]
+        return np.flatnonzero((jobs["kind"] == kind) & (jobs["state"] == state))
 
     def lives(self, kind: int) -> bool:
         """Tell whether a class has a job."""
@@ -148,7 +148,7 @@ class SliceBook:
         group = self.groups[kind]
         assert group is not None
         for row in group.rows:
-            self.jobs[slices.STATE, self.slot_of(row)] = slices.WAITING
+            self.jobs["state"][self.slot_of(row)] = slices.WAITING
         self.groups[kind] = None
 
     def drop_begun(self, begun: set[int]) -> None:
@@ -167,11 +167,11 @@ class SliceBook:
 
     def settle_hosts(self, view: View) -> None:
         """Close the nodes of closed hosts, and those that the engine keeps from us; take up who runs and is not known."""
-        known = set(self.jobs[slices.ROW, : self.count].tolist())
+        known = set(self.jobs["row"][: self.count].tolist())
         self.busy[self.busy == slices.CLOSED] = slices.NOBODY
         for row in view.running:
             if row in known:
-                self.busy[self.owners[self.fact(row, slices.CLASS)] == row] = row
+                self.busy[self.owners[self.fact(row, "kind")] == row] = row
         for host, free in enumerate(view.free):
             here = self.hosts == host
             if host in view.closed:
@@ -182,10 +182,10 @@ class SliceBook:
                 self.busy[idle[free:]] = slices.CLOSED
         self.open_procs = int((self.busy != slices.CLOSED).sum())
         for slot in range(self.count):
-            row, kind = self.jobs[slices.ROW, slot], self.jobs[slices.CLASS, slot]
-            if self.jobs[slices.STATE, slot] >= slices.RUNNING:
+            row, kind = self.jobs["row"][slot], self.jobs["kind"][slot]
+            if self.jobs["state"][slot] >= slices.RUNNING:
                 owned = self.owners[kind] == row
-                self.jobs[slices.OPEN, slot] = int((owned & (self.busy != slices.CLOSED)).sum())
+                self.jobs["open_procs"][slot] = int((owned & (self.busy != slices.CLOSED)).sum())
 
     def adopt(self, run: Run, job: Job, kind: int) -> None:
         """Take up a job that runs and is not known: it owns free nodes of its hosts."""
@@ -206,9 +206,9 @@ class SliceBook:
     def _take_up(self, run: Run, job: Job, kind: int, state: int) -> int:
         slot = self.enter(run.row, run.procs, kind, job.estimate, job.submit)
         width = job.procs if job.is_exclusive else run.procs
-        self.jobs[slices.DONE, slot] = run.done // max(width, 1)
-        self.jobs[slices.SINCE, slot] = run.since
-        self.jobs[slices.STATE, slot] = state
+        self.jobs["done"][slot] = run.done // max(width, 1)
+        self.jobs["since"][slot] = run.since
+        self.jobs["state"][slot] = state
         self.allocations[run.row] = run.allocation
         return slot
 
@@ -216,13 +216,13 @@ class SliceBook:
         """Give nodes to the strays for which their hosts have enough that no job of their class owns."""
         for row, parts in sorted(self.strays.items()):
             slot = self.slot_of(row)
-            owners = self.owners[int(self.jobs[slices.CLASS, slot])]
+            owners = self.owners[int(self.jobs["kind"][slot])]
             found = [np.flatnonzero((self.hosts == host) & (owners == slices.NOBODY))[:procs] for host, procs in parts]
             if all(len(each) == procs for each, (_, procs) in zip(found, parts, strict=True)):
                 nodes = np.concatenate(found)
                 owners[nodes] = row
-                self.jobs[slices.OPEN, slot] = int((self.busy[nodes] != slices.CLOSED).sum())
-                self.jobs[slices.STATE, slot] = slices.SUSPENDED
+                self.jobs["open_procs"][slot] = int((self.busy[nodes] != slices.CLOSED).sum())
+                self.jobs["state"][slot] = slices.SUSPENDED
                 del self.strays[row]
 
     def holds_back(self, closed: frozenset[int]) -> bool:
@@ -231,8 +231,8 @@ class SliceBook:
 
     def sort(self) -> None:
         """Put the jobs in order of row again, after some were taken up."""
-        order = np.argsort(self.jobs[slices.ROW, : self.count], kind="stable")
-        self.jobs[:, : self.count] = self.jobs[:, : self.count][:, order]
+        order = np.argsort(self.jobs["row"][: self.count], kind="stable")
+        self.jobs[: self.count] = self.jobs[order]
 
 
 def _drop(group: Group, rows: set[int]) -> None:

@@ -23,7 +23,7 @@ class Places:
         self.suspended_memory: list[list[int]] = [[0] * len(self.memory) for _ in range(3)]
         if view.machine.counts_memory:
             for slot in range(book.count):
-                if book.jobs[slices.STATE, slot] in (slices.SUSPENDED, slices.STRAY):
+                if book.jobs["state"][slot] in (slices.SUSPENDED, slices.STRAY):
                     self._own(slot, 1)
 
     def give_back(self, rows: list[int]) -> None:
@@ -34,21 +34,21 @@ class Places:
 
     def put(self, slot: int) -> Action | None:
         """Let a job start or go on, if its hosts have room; return the action."""
-        return self._resume(slot) if self.book.jobs[slices.STATE, slot] == slices.SUSPENDED else self._start(slot)
+        return self._resume(slot) if self.book.jobs["state"][slot] == slices.SUSPENDED else self._start(slot)
 
     def _own(self, slot: int, sign: int) -> None:
         """Count the memory of a suspended job among what its class owns, or (-1) no more."""
         book = self.book
-        row = int(book.jobs[slices.ROW, slot])
+        row = int(book.jobs["row"][slot])
         if row in book.holders:
             return
-        owned = self.suspended_memory[int(book.jobs[slices.CLASS, slot])]
+        owned = self.suspended_memory[int(book.jobs["kind"][slot])]
         for host, _, memory in parts_of(book.allocations[row]):
             owned[host] += sign * memory
 
     def _resume(self, slot: int) -> Action | None:
         book = self.book
-        row, kind = int(book.jobs[slices.ROW, slot]), int(book.jobs[slices.CLASS, slot])
+        row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
         mine = book.owners[kind] == row
         parts = list(parts_of(book.allocations[row]))
         has_memory = row in book.holders or all(
@@ -66,7 +66,7 @@ class Places:
 
     def _start(self, slot: int) -> Action | None:
         book, view = self.book, self.view
-        row, kind = int(book.jobs[slices.ROW, slot]), int(book.jobs[slices.CLASS, slot])
+        row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
         is_idle = (book.busy == slices.NOBODY) & (book.owners[kind] == slices.NOBODY)
         free = np.bincount(book.hosts[is_idle], minlength=len(view.machine.hosts)).tolist()
         memory = [have - owned for have, owned in zip(self.memory, self.suspended_memory[kind], strict=True)]
@@ -79,15 +79,15 @@ class Places:
             mine[np.flatnonzero(is_idle & (book.hosts == host))[:procs]] = True
         book.owners[kind, mine] = row
         book.allocations[row] = allocation
-        book.jobs[slices.PROCS, slot] = book.jobs[slices.OPEN, slot] = procs_of(allocation)
+        book.jobs["procs"][slot] = book.jobs["open_procs"][slot] = procs_of(allocation)
         self._run(slot, mine)
         return Start(row, allocation)
 
     def _run(self, slot: int, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         book = self.book
-        row = int(book.jobs[slices.ROW, slot])
+        row = int(book.jobs["row"][slot])
         book.busy[mine] = row
-        book.jobs[slices.STATE, slot], book.jobs[slices.SINCE, slot] = slices.RUNNING, self.view.now
+        book.jobs["state"][slot], book.jobs["since"][slot] = slices.RUNNING, self.view.now
         for host, _, memory in parts_of(book.allocations[row]) if row not in book.holders else ():
             self.memory[host] -= memory
         book.holders.discard(row)

@@ -84,8 +84,8 @@ class SlicePass:
         slots = [book.slot_of(row) for row in self.view.arrived]
         rows = [
             slot for slot in slots
-            if slot >= 0 and book.jobs[slices.STATE, slot] == slices.WAITING
-            and (takes_others or book.jobs[slices.CLASS, slot] == self.kind)
+            if slot >= 0 and book.jobs["state"][slot] == slices.WAITING
+            and (takes_others or book.jobs["kind"][slot] == self.kind)
         ]  # fmt: skip
         self._let_in(np.array(rows, np.int64))
 
@@ -114,8 +114,8 @@ class SlicePass:
             if not is_booked:
                 jobs = self.book.jobs
                 end = self.now + _kernels.left_of(jobs, slot, self.now)
-                is_own = jobs[slices.CLASS, slot] == self.kind
-                procs = int(jobs[slices.OPEN, slot])
+                is_own = jobs["kind"][slot] == self.kind
+                procs = int(jobs["open_procs"][slot])
                 _profiles.add(self.profile, self.now, end if is_own else min(end, self.until), -procs)
 
     def begun(self) -> set[int]:
@@ -137,7 +137,7 @@ class SlicePass:
             elif book.is_one_host:
                 found.append(Start(row))
             else:
-                found.append(Start(row, book.allocation(row, book.fact(row, slices.CLASS))))
+                found.append(Start(row, book.allocation(row, book.fact(row, "kind"))))
         return found
 
 
@@ -253,9 +253,9 @@ class SliceScheduler:
     def explain(self, view: View, row: int) -> Reason:
         """Say whose slice it is, and when the class of a waiting job has the machine again."""
         book: SliceBook = view.memory
-        kind, procs = book.fact(row, slices.CLASS), book.fact(row, slices.PROCS)
+        kind, procs = book.fact(row, "kind"), book.fact(row, "procs")
         free = view.free_procs
-        if book.fact(row, slices.STATE) in (slices.SUSPENDED, slices.STRAY):
+        if book.fact(row, "state") in (slices.SUSPENDED, slices.STRAY):
             begin = self.next_slice(book, view.now, kind)
             text = f"is on disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
             if kind == book.kind:
@@ -285,7 +285,7 @@ class SliceScheduler:
         """Say whose slice it is, when it ends, who is on disk, and when the other classes have the machine."""
         book: SliceBook = view.memory
         on_disk = book.rows(slices.SUSPENDED)
-        procs = sum(book.fact(row, slices.PROCS) for row in on_disk)
+        procs = sum(book.fact(row, "procs") for row in on_disk)
         if book.kind == NO_CLASS and not book.is_switching:
             return Phase("idle", None, (), len(on_disk), procs)
         name = "switch" if book.is_switching else f"slice of {NAMES[book.kind]} jobs"

@@ -46,10 +46,10 @@ def placements(count: int) -> float:
         procs = int(min(left, draw.integers(1, 9)))
         add(base, 0, int(draw.integers(1, 40_000)) * _SECOND, -procs)
         left -= procs
-    jobs = np.empty((discrepancy.COLUMNS, count), np.int64)
-    jobs[discrepancy.PROCS] = 2 ** draw.integers(0, 7, count)
-    jobs[discrepancy.ESTIMATE] = jobs[discrepancy.BOOKED] = draw.integers(600, 60_000, count) * _SECOND
-    jobs[discrepancy.AGE] = draw.integers(0, 50_000, count) * _SECOND
+    jobs = np.empty(count, discrepancy.SEARCHED_JOB)
+    jobs["procs"] = 2 ** draw.integers(0, 7, count)
+    jobs["estimate"] = jobs["booked"] = draw.integers(600, 60_000, count) * _SECOND
+    jobs["age"] = draw.integers(0, 50_000, count) * _SECOND
     rules = searching.SearchRules(budget=20_000)
     searching.search(0, base, jobs, rules)
     begun = time.perf_counter()

@@ -23,10 +23,10 @@ PROCS = 8
 def random_jobs(draw: random.Random, count: int) -> np.ndarray:
     """Return ``[4, count]``: processors, how long it books, estimate, age."""
     estimates = [draw.choice((60, 600, 900, 2000, 5000, 20000)) * SECOND for _ in range(count)]
-    jobs = np.empty((discrepancy.COLUMNS, count), np.int64)
-    jobs[discrepancy.PROCS] = [draw.choice((1, 2, 3, 5, 8)) for _ in range(count)]
-    jobs[discrepancy.BOOKED] = jobs[discrepancy.ESTIMATE] = estimates
-    jobs[discrepancy.AGE] = [draw.choice((0, 10, 1000, 50000)) * SECOND for _ in range(count)]
+    jobs = np.empty(count, discrepancy.SEARCHED_JOB)
+    jobs["procs"] = [draw.choice((1, 2, 3, 5, 8)) for _ in range(count)]
+    jobs["booked"] = jobs["estimate"] = estimates
+    jobs["age"] = [draw.choice((0, 10, 1000, 50000)) * SECOND for _ in range(count)]
     return jobs
 
 
@@ -44,7 +44,7 @@ def value_of(jobs: np.ndarray, order: tuple[int, ...], base: np.ndarray, share: 
     taken = [(int(base[0, place]), int(base[0, place + 1]), PROCS - int(base[1, place])) for place in range(1, int(base[0, 0]))]
     total = 0
     for job in order:
-        procs, lasts, estimate, age = (int(value) for value in jobs[:, job])
+        procs, lasts, estimate, age = (int(value) for value in jobs[job])
         for start in sorted({0, *(end for _, end, _ in taken)}):
             inside = [start, *(begin for begin, _, _ in taken if start < begin < start + lasts)]
             if all(sum(p for b, e, p in taken if b <= at < e) + procs <= PROCS for at in inside):
@@ -119,7 +119,7 @@ def test_the_base_stays_as_it_is_and_what_is_found_can_be_placed() -> None:
     starts, profile, value = searching.place_in_order(0, base, jobs, found.order, rules)
     assert (base == before).all()
     assert value == found.value
-    ends = starts + jobs[discrepancy.BOOKED, list(found.order)]
+    ends = starts + jobs["booked"][list(found.order)]
     assert ends.max() == found.end
     assert profile[1, 1 : int(profile[0, 0]) + 1].min() >= 0
 

@@ -8,7 +8,7 @@ each placement is a *node*.  A child that is not the first job left in the first
 is a pair of integers, the smaller the better, and what is placed so far never gets cheaper: so a prefix that is no better than
 the best complete order is *cut*.
 
-The jobs are ``jobs[COLUMNS, n]`` in the first order.  ``rules`` are the numbers of the objective and of the walk.
+The jobs are ``jobs[n]`` of ``SEARCHED_JOB`` in the first order.  ``rules[1]`` are of ``SEARCH``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ import numpy as np
 from qbatch.planning.kernels.deadlines import restore
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest
-from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.kernels.tables import record
+from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 
-PROCS, BOOKED, ESTIMATE, AGE = range(4)
-"""Rows of ``jobs``: processors, how long it books, its estimate, how long it has been there (all in microseconds)."""
-
-COLUMNS = 4
-"""How many facts a job has."""
+SEARCHED_JOB = record(
+    [
+        ("procs", np.int64),
+        ("booked", np.int64),  # how long it books
+        ("estimate", np.int64),
+        ("age", np.int64),  # how long it has been there
+    ]
+)
+"""A job whose place in the order is searched; durations are in microseconds."""
 
 LEX, ILDS, DDS = 0, 1, 2
 """Walks: without restriction; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, free above, none below."""
@@ -35,17 +40,41 @@ SLOWDOWN, SLOWDOWN_THEN_END, EXCESS = 0, 1, 2
 """Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of what waits exceed a bound by, and
 then the sum of the slowdowns in millionths."""
 
-OBJECTIVE, SHARE, LEAST, BOUND, WALK, BUDGET, COUNTS_NODES, CUTS, SHIFTS = range(9)
-"""Places in ``rules``: the objective; the share of the time that the jobs have the machine, in thousandths; the shortest time
-that a slowdown is divided by; the wait that is not excessive; the walk; how many iterations (leaves and cuts), or nodes if
-``COUNTS_NODES``, end it; whether prefixes are cut; whether jobs are shifted into holes that are a little too short."""
+SEARCH = record(
+    [
+        ("objective", np.int64),
+        ("share", np.int64),  # of the time in which the jobs have the machine, in thousandths
+        ("least", np.int64),  # the shortest time that a slowdown is divided by
+        ("bound", np.int64),  # the wait that is not excessive
+        ("walk", np.int64),
+        ("budget", np.int64),  # how many iterations (leaves and cuts) end it, or placements if ``counts_nodes``
+        ("counts_nodes", np.int64),
+        ("cuts", np.int64),  # whether prefixes are cut
+        ("shifts", np.int64),  # whether jobs are shifted into holes that are a little too short
+    ]
+)
+"""The rules of a search."""
 
-NODES, PRUNED, ITERATIONS, FOUND = range(4)
-"""Places in ``counts``: placements; cuts with a job left; leaves and cuts; complete orders better than all before them."""
+SEARCHED = record(
+    [
+        ("nodes", np.int64),  # placements
+        ("pruned", np.int64),  # cuts with a job left
+        ("iterations", np.int64),  # leaves and cuts
+        ("found", np.int64),  # complete orders better than all before them
+    ]
+)
+"""How much was searched."""
 
-FIRST, SECOND, END, AREA, RESPONSE = range(5)
-"""Rows of ``facts``: the value of a found order; its last end; all that is booked until then, in processor-microseconds; the
-sum of age times ``SHARE`` and time to the end times 1,000."""
+FOUND_ORDER = record(
+    [
+        ("first", np.int64),  # its value, a pair
+        ("second", np.int64),
+        ("end", np.int64),  # its last end
+        ("area", np.int64),  # all that is booked until then, in processor-microseconds
+        ("response", np.int64),  # the sum of age times ``share`` and time to the end times 1,000
+    ]
+)
+"""What is known of an order that was found."""
 
 KEPT = 3
 """How many found orders are kept: the last ones, so the best."""
@@ -71,22 +100,22 @@ class Walk(NamedTuple):
 
 
 @kernel
-def slowdown(jobs: Int64Array, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
+def slowdown(jobs: RecordArray, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
     """Return the slowdown of a job that starts at ``start`` of the time in which it has the machine, as a fraction (rule 9)."""
-    estimate = jobs[ESTIMATE, job]
-    return int(jobs[AGE, job] * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
+    estimate = jobs[job].estimate
+    return int(jobs[job].age * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
 
 
 @kernel
-def _worth(rules: Int64Array, jobs: Int64Array, job: int, start: int, now: int) -> tuple[int, int]:
+def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int) -> tuple[int, int]:
     """Return what a job adds to the value of an order."""
-    if rules[OBJECTIVE] == EXCESS:
-        wait, estimate = jobs[AGE, job] + start - now, jobs[ESTIMATE, job]
-        response, least = wait + estimate, max(estimate, rules[LEAST])
+    if rules[0].objective == EXCESS:
+        wait, estimate = jobs[job].age + start - now, jobs[job].estimate
+        response, least = wait + estimate, max(estimate, rules[0].least)
         # In two parts, so that nothing leaves 64 bits.
         millionths = response // least * 1_000_000 + response % least * 1_000_000 // least
-        return int(max(wait - rules[BOUND], 0)), int(millionths)
-    over, under = slowdown(jobs, job, start, now, rules[SHARE], rules[LEAST])
+        return int(max(wait - rules[0].bound, 0)), int(millionths)
+    over, under = slowdown(jobs, job, start, now, rules[0].share, rules[0].least)
     return max(1, -(-over // under)), 0
 
 
@@ -121,22 +150,22 @@ def _booked_until(profile: Int64Array, now: int, end: int) -> int:
 
 @kernel
 def _keep(
-    rules: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int, value: tuple[int, int],
-    profile: Int64Array, counts: Int64Array, found: Int64Array, facts: Int64Array,
+    rules: RecordArray, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int, value: tuple[int, int],
+    profile: Int64Array, counts: RecordArray, found: Int64Array, facts: RecordArray,
 ) -> None:  # fmt: skip
     """Keep a complete order that is better than all before it."""
-    place = counts[FOUND] % KEPT
-    counts[FOUND] += 1
+    place = counts[0].found % KEPT
+    counts[0].found += 1
     end, response = now, 0
-    for at in range(jobs.shape[1]):
+    for at in range(jobs.shape[0]):
         job = order[at]
         found[place, at] = job
-        end = max(end, starts[at] + jobs[BOOKED, job])
-        response += jobs[AGE, job] * rules[SHARE] + 1000 * (starts[at] + jobs[ESTIMATE, job] - now)
-    facts[FIRST, place], facts[SECOND, place] = value
-    facts[END, place] = end
-    facts[AREA, place] = _booked_until(profile, now, end)
-    facts[RESPONSE, place] = response
+        end = max(end, starts[at] + jobs[job].booked)
+        response += jobs[job].age * rules[0].share + 1000 * (starts[at] + jobs[job].estimate - now)
+    facts[place].first, facts[place].second = value
+    facts[place].end = end
+    facts[place].area = _booked_until(profile, now, end)
+    facts[place].response = response
 
 
 @kernel
@@ -155,21 +184,21 @@ def _is_less(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @kernel
-def _with(rules: Int64Array, value: tuple[int, int], worth: tuple[int, int], end: int) -> tuple[int, int]:
+def _with(rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], end: int) -> tuple[int, int]:
     """Return a value with a job more, which ends at ``end``."""
-    if rules[OBJECTIVE] == SLOWDOWN_THEN_END:
+    if rules[0].objective == SLOWDOWN_THEN_END:
         return value[0] + worth[0], max(value[1], end)
     return value[0] + worth[0], value[1] + worth[1]
 
 
 @kernel
 def _hole(
-    profiles: Int64Array, jobs: Int64Array, order: Int64Array, starts: Int64Array, now: int
+    profiles: Int64Array, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int
 ) -> tuple[int, int]:
     """Return which place of an order could be shifted into a hole, and when the hole begins; -1 for none (rule 14)."""
-    for at in range(jobs.shape[1]):
+    for at in range(jobs.shape[0]):
         job, start, begin = order[at], starts[at], -1
-        procs, estimate = jobs[PROCS, job], jobs[ESTIMATE, job]
+        procs, estimate = jobs[job].procs, jobs[job].estimate
         for segment in range(1, profiles[at, 0, 0] + 1):
             since, is_free = max(profiles[at, TIME, segment], now), profiles[at, FREE, segment] >= procs
             if begin >= 0 and not is_free:
@@ -204,21 +233,27 @@ def _shifted(
         changed[place] = order[place]
 
 
+@kernel
+def _spent(rules: RecordArray, counts: RecordArray) -> int:
+    """Return what the budget counts."""
+    return int(counts[0].nodes if rules[0].counts_nodes else counts[0].iterations)
+
+
 @allocating_kernel
 def search(
-    now: int, base: Int64Array, jobs: Int64Array, rules: Int64Array, counts: Int64Array, found: Int64Array,
-    facts: Int64Array,
+    now: int, base: Int64Array, jobs: RecordArray, rules: RecordArray, counts: RecordArray, found: Int64Array,
+    facts: RecordArray,
 ) -> None:  # fmt: skip
     """Search an order of the jobs near their own.
 
     Args:
         base: the profile on which they are placed, from ``now`` on; it stays as it is.
-        counts: ``[4]``, is added to (``FOUND`` must be 0 before).
+        counts: ``[1]`` of ``SEARCHED``, is added to (``found`` must be 0 before).
         found: ``[KEPT, n]``: gets the last orders that were better than all before them, as places in ``jobs``; the one that was
             found as number k is in row k modulo ``KEPT``.
-        facts: ``[5, KEPT]``: gets what is known of them.
+        facts: ``[KEPT]`` of ``FOUND_ORDER``: gets what is known of them.
     """
-    count = jobs.shape[1]
+    count = jobs.shape[0]
     space = base[0, 0] + 2 * count + 4
     walk = Walk(
         np.empty((count + 1, 2, space), np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
@@ -226,21 +261,20 @@ def search(
         np.zeros(count, np.bool_), np.full(2, FOREVER, np.int64),
     )  # fmt: skip
     restore(base, walk.profiles[0])
-    if rules[OBJECTIVE] == SLOWDOWN_THEN_END:
+    if rules[0].objective == SLOWDOWN_THEN_END:
         walk.values[0, 1] = now
-    spent = NODES if rules[COUNTS_NODES] else ITERATIONS
-    until = counts[spent] + rules[BUDGET]
-    for wave in range(1 if rules[WALK] == LEX else count):
+    until = _spent(rules, counts) + rules[0].budget
+    for wave in range(1 if rules[0].walk == LEX else count):
         depth = 0
         walk.following[0] = 0
         while depth >= 0:
-            job = _next_child(rules[WALK], wave, depth, walk.used[depth], walk.is_taken, walk.following[depth])
+            job = _next_child(rules[0].walk, wave, depth, walk.used[depth], walk.is_taken, walk.following[depth])
             if job < 0:
                 depth -= 1
                 if depth >= 0:
                     walk.is_taken[walk.order[depth]] = False
                 continue
-            if counts[spent] >= until and counts[FOUND]:
+            if _spent(rules, counts) >= until and counts[0].found:
                 return
             walk.following[depth] = job + 1
             if _place(now, jobs, rules, walk, depth, job, counts):
@@ -249,32 +283,32 @@ def search(
                 depth += 1
                 continue
             _complete(now, jobs, rules, walk, counts, found, facts)
-            if rules[SHIFTS]:
+            if rules[0].shifts:
                 _shift(now, jobs, rules, walk, np.empty((2, space), np.int64), np.empty((2, count), np.int64), counts, found,
                 facts)
 
 
 @kernel
 def _place(
-    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, depth: int, job: int, counts: Int64Array
+    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, depth: int, job: int, counts: RecordArray
 ) -> bool:
     """Place a job behind those of a prefix; tell whether that is a dead end: no better than the best complete order, and cut."""
-    start = earliest(walk.profiles[depth], jobs[PROCS, job], jobs[BOOKED, job], now)
-    end = start + jobs[BOOKED, job]
-    counts[NODES] += 1
+    start = earliest(walk.profiles[depth], jobs[job].procs, jobs[job].booked, now)
+    end = start + jobs[job].booked
+    counts[0].nodes += 1
     walk.order[depth], walk.starts[depth] = job, start
     worth = _worth(rules, jobs, job, start, now)
     first, second = _with(rules, (walk.values[depth, 0], walk.values[depth, 1]), worth, end)
     left = len(walk.order) - depth - 1
-    least = 0 if rules[OBJECTIVE] == EXCESS else left
+    least = 0 if rules[0].objective == EXCESS else left
     is_no_better = not _is_less((first + least, second), (walk.best[0], walk.best[1]))
-    if is_no_better and (rules[CUTS] or left == 0):
-        counts[ITERATIONS] += 1
-        counts[PRUNED] += left > 0
+    if is_no_better and (rules[0].cuts or left == 0):
+        counts[0].iterations += 1
+        counts[0].pruned += left > 0
         return True
     walk.values[depth + 1, 0], walk.values[depth + 1, 1] = first, second
     restore(walk.profiles[depth], walk.profiles[depth + 1])
-    add(walk.profiles[depth + 1], start, end, -jobs[PROCS, job])
+    add(walk.profiles[depth + 1], start, end, -jobs[job].procs)
     if left:
         walk.used[depth + 1] = walk.used[depth] + (not _is_first(walk.is_taken, job))
         walk.is_taken[job] = True
@@ -284,12 +318,12 @@ def _place(
 
 @kernel
 def _complete(
-    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, counts: Int64Array, found: Int64Array,
-    facts: Int64Array,
+    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, counts: RecordArray, found: Int64Array,
+    facts: RecordArray,
 ) -> None:  # fmt: skip
     """Keep a complete order that is better than all before it."""
     count = len(walk.order)
-    counts[ITERATIONS] += 1
+    counts[0].iterations += 1
     value = (walk.values[count, 0], walk.values[count, 1])
     walk.best[0], walk.best[1] = value
     _keep(rules, jobs, walk.order, walk.starts, now, value, walk.profiles[count], counts, found, facts)
@@ -321,8 +355,8 @@ def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray
 
 @kernel
 def _shift(
-    now: int, jobs: Int64Array, rules: Int64Array, walk: Walk, profile: Int64Array, changed: Int64Array,
-    counts: Int64Array, found: Int64Array, facts: Int64Array,
+    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, profile: Int64Array, changed: Int64Array,
+    counts: RecordArray, found: Int64Array, facts: RecordArray,
 ) -> None:  # fmt: skip
     """Try the order in which a job goes into a hole that is a little too short; keep it if it is better (rule 14).
 
@@ -342,31 +376,31 @@ def _shift(
 
 @kernel
 def place_in_order(
-    rules: Int64Array, jobs: Int64Array, order: Int64Array, now: int, base: Int64Array, profile: Int64Array,
+    rules: RecordArray, jobs: RecordArray, order: Int64Array, now: int, base: Int64Array, profile: Int64Array,
     starts: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Place the jobs of an order one after another; return their value.  ``profile`` gets what they leave of ``base``."""
     restore(base, profile)
-    value = (0, now if rules[OBJECTIVE] == SLOWDOWN_THEN_END else 0)
+    value = (0, now if rules[0].objective == SLOWDOWN_THEN_END else 0)
     for at in range(len(order)):
         job = order[at]
-        start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
+        start = earliest(profile, jobs[job].procs, jobs[job].booked, now)
         starts[at] = start
-        end = start + jobs[BOOKED, job]
-        add(profile, start, end, -jobs[PROCS, job])
+        end = start + jobs[job].booked
+        add(profile, start, end, -jobs[job].procs)
         value = _with(rules, value, _worth(rules, jobs, job, start, now), end)
     return value
 
 
 @allocating_kernel
-def merged(now: int, base: Int64Array, jobs: Int64Array, line: Int64Array, rules: Int64Array, order: Int64Array) -> None:
+def merged(now: int, base: Int64Array, jobs: RecordArray, line: Int64Array, rules: RecordArray, order: Int64Array) -> None:
     """Write an order: again and again the job with the largest slowdown if placed next, of those in line only the next (rule 11).
 
     Args:
         line: places in ``jobs`` of those that keep an order among each other, in that order.
         order: ``[n]``, gets places in ``jobs``.
     """
-    count, following = jobs.shape[1], 0
+    count, following = jobs.shape[0], 0
     profile = np.empty((2, base[0, 0] + 2 * count + 4), np.int64)
     restore(base, profile)
     is_out = np.zeros(count, np.bool_)
@@ -379,8 +413,8 @@ def merged(now: int, base: Int64Array, jobs: Int64Array, line: Int64Array, rules
         for job in range(count):
             if is_out[job]:
                 continue
-            start = earliest(profile, jobs[PROCS, job], jobs[BOOKED, job], now)
-            over, under = slowdown(jobs, job, start, now, rules[SHARE], rules[LEAST])
+            start = earliest(profile, jobs[job].procs, jobs[job].booked, now)
+            over, under = slowdown(jobs, job, start, now, rules[0].share, rules[0].least)
             over = max(over, under)  # a slowdown is never below 1
             if best < 0 or is_larger(over, under, best_over, best_under):
                 best, best_start, best_over, best_under = job, start, over, under
@@ -388,4 +422,4 @@ def merged(now: int, base: Int64Array, jobs: Int64Array, line: Int64Array, rules
         if following < len(line) and line[following] == best:
             following += 1
         order[at] = best
-        add(profile, best_start, best_start + jobs[BOOKED, best], -jobs[PROCS, best])
+        add(profile, best_start, best_start + jobs[best].booked, -jobs[best].procs)

@@ -3,7 +3,7 @@
 Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); every reading is that of
 spec/papers.md 4.10, rules 4 to 7 and 16.
 
-The jobs that are there are ``jobs[COLUMNS, space]``, in order of row, ``count`` of them in use.  A *node* is a processor,
+The jobs that are there are ``jobs[space]`` of ``TIMED_JOB``, in order of row, ``count`` of them in use.  A *node* is a processor,
 numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row that owns a node, by
 class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1 for none, ``CLOSED``
 where the host takes nobody.  The profile is in *class time*: it counts as if the slice never ended, but what is not of its
@@ -15,17 +15,28 @@ it starts or goes on.
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.order import first_from
 from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, reset
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import record
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
-ROW, PROCS, OPEN, CLASS, ESTIMATE, SUBMIT, DONE, SINCE, STATE = range(9)
-"""Rows of ``jobs``: the row in the engine, processors, those of them on open hosts, the class, the estimate, the submission, how
-long it has executed before ``SINCE``, the instant at which it began to run (or stopped), its state."""
-
-COLUMNS = 9
-"""How many facts a job has."""
+TIMED_JOB = record(
+    [
+        ("row", np.int64),  # in the engine
+        ("procs", np.int64),
+        ("open_procs", np.int64),  # those of its processors that are on open hosts
+        ("kind", np.int64),  # its class
+        ("estimate", np.int64),
+        ("submit", np.int64),
+        ("done", np.int64),  # how long it executed before ``since``
+        ("since", np.int64),  # when it began to run, or stopped
+        ("state", np.int64),
+    ]
+)
+"""A job that is there."""
 
 WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
 """States: it waits; it waits and is in the plan of a group; it runs; it is on disk; it is on disk, from before this policy, and
@@ -42,58 +53,57 @@ SECOND = 1_000_000
 
 
 @kernel
-def slot_of(jobs: Int64Array, count: int, row: int) -> int:
+def slot_of(jobs: RecordArray, count: int, row: int) -> int:
     """Return the place of a row, -1 if it is not there."""
-    low = first_from(jobs[ROW], count, row)
-    return low if low < count and jobs[ROW, low] == row else -1
+    low = first_from(jobs["row"], count, row)
+    return low if low < count and jobs[low].row == row else -1
 
 
 @kernel
-def left_of(jobs: Int64Array, slot: int, now: int) -> int:
+def left_of(jobs: RecordArray, slot: int, now: int) -> int:
     """Return how long a job still has to execute by its estimate, a second at least (``rem``)."""
-    left = jobs[ESTIMATE, slot] - jobs[DONE, slot]
-    if jobs[STATE, slot] == RUNNING:
-        left -= now - jobs[SINCE, slot]
+    left = jobs[slot].estimate - jobs[slot].done
+    if jobs[slot].state == RUNNING:
+        left -= now - jobs[slot].since
     return int(max(left, SECOND))
 
 
 @kernel
-def leave(jobs: Int64Array, count: int, slot: int, owners: Int64Array, busy: Int64Array) -> None:
+def leave(jobs: RecordArray, count: int, slot: int, owners: Int64Array, busy: Int64Array) -> None:
     """Take a job out of the table; its nodes are nobody's."""
-    row, kind = jobs[ROW, slot], jobs[CLASS, slot]
-    if jobs[STATE, slot] >= RUNNING:
+    row, kind = jobs[slot].row, jobs[slot].kind
+    if jobs[slot].state >= RUNNING:
         for node in range(len(busy)):
             if owners[kind, node] == row:
                 owners[kind, node] = NOBODY
                 if busy[node] == row:
                     busy[node] = NOBODY
     for place in range(slot, count - 1):
-        for column in range(COLUMNS):
-            jobs[column, place] = jobs[column, place + 1]
+        jobs[place] = jobs[place + 1]
 
 
 @kernel
-def suspend_all(jobs: Int64Array, count: int, now: int, busy: Int64Array) -> None:
+def suspend_all(jobs: RecordArray, count: int, now: int, busy: Int64Array) -> None:
     """Put every running job on disk."""
     for slot in range(count):
-        if jobs[STATE, slot] == RUNNING:
-            jobs[DONE, slot] += now - jobs[SINCE, slot]
-            jobs[SINCE, slot] = now
-            jobs[STATE, slot] = SUSPENDED
+        if jobs[slot].state == RUNNING:
+            jobs[slot].done += now - jobs[slot].since
+            jobs[slot].since = now
+            jobs[slot].state = SUSPENDED
     for node in range(len(busy)):
         if busy[node] != CLOSED:
             busy[node] = NOBODY
 
 
 @kernel
-def draw_profile(profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: Int64Array, count: int) -> None:
+def draw_profile(profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: RecordArray, count: int) -> None:
     """Write what the running jobs leave: those of the slice's class to their ends, others at most until the slice ends (rule
     5)."""
     reset(profile, procs, now)
     for slot in range(count):
-        if jobs[STATE, slot] == RUNNING:
+        if jobs[slot].state == RUNNING:
             end = now + left_of(jobs, slot, now)
-            add(profile, now, end if jobs[CLASS, slot] == kind else min(end, until), -jobs[OPEN, slot])
+            add(profile, now, end if jobs[slot].kind == kind else min(end, until), -jobs[slot].open_procs)
 
 
 @kernel
@@ -104,9 +114,9 @@ def _decide(decisions: Int64Array, row: int, what: int) -> None:
 
 
 @kernel
-def _start(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
+def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
     """Start a job on the first nodes on which nobody runs and that no job of its own class owns, if there are enough (rule 6)."""
-    row, kind, procs = jobs[ROW, slot], jobs[CLASS, slot], jobs[PROCS, slot]
+    row, kind, procs = jobs[slot].row, jobs[slot].kind, jobs[slot].procs
     missing = procs
     for node in range(len(busy)):
         if busy[node] == NOBODY and owners[kind, node] == NOBODY:
@@ -121,34 +131,34 @@ def _start(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int6
             procs -= 1
             if procs == 0:
                 break
-    jobs[STATE, slot], jobs[SINCE, slot] = RUNNING, now
+    jobs[slot].state, jobs[slot].since = RUNNING, now
     _decide(decisions, row, START)
     return True
 
 
 @kernel
-def _resume(jobs: Int64Array, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
+def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
     """Let a suspended job go on, on its own nodes, if nobody runs there."""
-    row, kind = jobs[ROW, slot], jobs[CLASS, slot]
+    row, kind = jobs[slot].row, jobs[slot].kind
     for node in range(len(busy)):
         if owners[kind, node] == row and busy[node] != NOBODY:
             return False
     for node in range(len(busy)):
         if owners[kind, node] == row:
             busy[node] = row
-    jobs[STATE, slot], jobs[SINCE, slot] = RUNNING, now
+    jobs[slot].state, jobs[slot].since = RUNNING, now
     _decide(decisions, row, RESUME)
     return True
 
 
 @kernel
 def resume_class(
-    now: int, kind: int, jobs: Int64Array, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
+    now: int, kind: int, jobs: RecordArray, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
     is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
     """Let all suspended jobs of a class go on (rule 4); ``is_placing``, ``progress``: as :func:`book_in_order` takes them."""
     for slot in range(progress[0], count):
-        if jobs[STATE, slot] == SUSPENDED and jobs[CLASS, slot] == kind:
+        if jobs[slot].state == SUSPENDED and jobs[slot].kind == kind:
             if not is_placing:
                 progress[0] = slot + 1
                 return slot
@@ -158,7 +168,7 @@ def resume_class(
 
 @kernel
 def book_in_order(
-    now: int, order: Int64Array, profile: Int64Array, jobs: Int64Array, owners: Int64Array, busy: Int64Array,
+    now: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array, busy: Int64Array,
     decisions: Int64Array, planned: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
     """Book each job (by place) at its earliest, one after another; one that is booked for now starts.
@@ -174,11 +184,11 @@ def book_in_order(
     for place in range(progress[0], len(order)):
         slot = order[place]
         lasts = left_of(jobs, slot, now)
-        start = earliest(profile, jobs[PROCS, slot], lasts, now)
+        start = earliest(profile, jobs[slot].procs, lasts, now)
         planned[place] = start
         if start >= FOREVER:
             continue
-        add(profile, start, start + lasts, -jobs[PROCS, slot])
+        add(profile, start, start + lasts, -jobs[slot].procs)
         if start == now:
             if not is_placing:
                 progress[0] = place + 1
@@ -189,7 +199,7 @@ def book_in_order(
 
 @kernel
 def backfill_easily(
-    now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: Int64Array, owners: Int64Array,
+    now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
     busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
     """Start each job (by place) that fits over its whole estimate.
@@ -200,7 +210,7 @@ def backfill_easily(
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
-        procs, lasts = jobs[PROCS, slot], left_of(jobs, slot, now)
+        procs, lasts = jobs[slot].procs, left_of(jobs, slot, now)
         if fits(profile, procs, now, now + lasts):
             if not is_placing:
                 progress[0] = place + 1
@@ -217,7 +227,7 @@ def backfill_easily(
 
 @kernel
 def let_in(
-    now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: Int64Array, owners: Int64Array,
+    now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
     busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
     """Let each job (by place) start or go on that fits until it, or the slice, ends; one of the class is booked to its end,
@@ -229,40 +239,40 @@ def let_in(
     for place in range(progress[0], len(order)):
         slot = order[place]
         end = now + left_of(jobs, slot, now)
-        if not fits(profile, jobs[PROCS, slot], now, min(end, until)):
+        if not fits(profile, jobs[slot].procs, now, min(end, until)):
             continue
         if not is_placing:
             progress[0] = place + 1
             return int(slot)
-        if jobs[STATE, slot] == SUSPENDED:
+        if jobs[slot].state == SUSPENDED:
             is_running = _resume(jobs, slot, now, owners, busy, decisions)
         else:
             is_running = _start(jobs, slot, now, owners, busy, decisions)
         if is_running:
-            add(profile, now, end if jobs[CLASS, slot] == kind else min(end, until), -jobs[OPEN, slot])
+            add(profile, now, end if jobs[slot].kind == kind else min(end, until), -jobs[slot].open_procs)
     return -1
 
 
 @kernel
-def guests(kind: int, plan: Int64Array, jobs: Int64Array, count: int, found: Int64Array) -> int:
+def guests(kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array) -> int:
     """Write the places of the jobs of other classes in the order in which they may use what is left: suspended ones, planned ones
     (``plan``: by row), waiting ones (rule 7); return how many."""
     length = 0
     for other in range(3):
         if other != kind:
             for slot in range(count):
-                if jobs[CLASS, slot] == other and jobs[STATE, slot] == SUSPENDED:
+                if jobs[slot].kind == other and jobs[slot].state == SUSPENDED:
                     found[length] = slot
                     length += 1
     for row in plan:
         slot = slot_of(jobs, count, row)
-        if jobs[STATE, slot] == PLANNED:
+        if jobs[slot].state == PLANNED:
             found[length] = slot
             length += 1
     for other in range(3):
         if other != kind:
             for slot in range(count):
-                if jobs[CLASS, slot] == other and jobs[STATE, slot] == WAITING:
+                if jobs[slot].kind == other and jobs[slot].state == WAITING:
                     found[length] = slot
                     length += 1
     return length
