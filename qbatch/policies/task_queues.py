@@ -54,20 +54,20 @@ class QueueRules(NamedTuple):
 
 
 class Station:
-    """The queue of one host: ``queue[?, COLUMNS]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; how
+    """The queue of one host: ``queue[?]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; how
     many tasks of it ``run``; the row of a ``chosen`` task for which there is no room yet, -1 for none."""
 
     __slots__ = ("chosen", "queue", "running", "waiting")
 
     def __init__(self) -> None:
-        self.queue: Int64Array = np.zeros((4, task_queues.COLUMNS), np.int64)
+        self.queue = np.zeros(4, task_queues.QUEUED_TASK)
         self.waiting = self.running = 0
         self.chosen = -1
 
     @property
     def rows(self) -> list[int]:
         """The waiting rows in order of sequence."""
-        return [int(row) for row in self.queue[: self.waiting, task_queues.TASK]]
+        return [int(row) for row in self.queue["task"][: self.waiting]]
 
     def append(self, row: int, estimate: int, parent: int) -> None:
         """Put a task at the end of the queue."""
@@ -78,7 +78,7 @@ class Station:
 
     def take_out(self, row: int) -> None:
         """Take a task out of the queue."""
-        place = int(np.flatnonzero(self.queue[: self.waiting, task_queues.TASK] == row)[0])
+        place = int(np.flatnonzero(self.queue["task"][: self.waiting] == row)[0])
         _kernels.take_out(self.queue, self.waiting, place)
         self.waiting -= 1
         if self.chosen == row:
@@ -261,7 +261,7 @@ class TaskQueues:
         station = book.stations[place]
         facts = (place, station.queue, station.waiting, book.left, book.selections)
         found = _kernels.select(self._discipline, self.rules.limit, *facts)
-        return int(station.queue[found, task_queues.TASK])
+        return int(station.queue["task"][found])
 
     def host_queues(self, view: View) -> list[list[int]]:
         """Return the queue of each host, in the order in which it would take its tasks if no others came."""
@@ -273,11 +273,11 @@ class TaskQueues:
         if self._discipline == task_queues.FCFS:
             key = np.zeros(len(queue), np.int64)
         elif self._discipline in (task_queues.SNUTF, task_queues.SNUTF_STF):
-            key = book.left[queue[:, task_queues.PARENT]]
+            key = book.left[queue["parent"]]
         else:
-            key = queue[:, task_queues.ESTIMATE]
-        minor = queue[:, task_queues.ESTIMATE] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
-        rows = [int(each) for each in queue[np.lexsort((minor, key)), task_queues.TASK]]
+            key = queue["estimate"]
+        minor = queue["estimate"] if self._discipline == task_queues.SNUTF_STF else np.zeros_like(key)
+        rows = [int(each) for each in queue["task"][np.lexsort((minor, key))]]
         if station.chosen >= 0:
             rows = [station.chosen, *(row for row in rows if row != station.chosen)]
         return self._in_turn(rows, station, int(book.selections[place])) if self._discipline == task_queues.LSTF else rows

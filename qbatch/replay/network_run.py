@@ -19,7 +19,7 @@ from qbatch.planning.kernels.tables import (
     ScheduleTable,
     StateTables,
 )
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
 from qbatch.replay.kernels import closed_network
 from qbatch.replay.kernels.loop import loop_around
@@ -29,7 +29,7 @@ from qbatch.workloads.network.draws import DEMAND, TASKS
 
 __all__ = ["NetworkMeasures", "NetworkRun", "QueueRules"]
 
-_MOST_CELLS = 200_000_000
+_MOST_QUEUED = 66_000_000
 
 
 class NetworkMeasures(NamedTuple):
@@ -66,7 +66,7 @@ class NetworkRun:
 
     def __init__(self, network: Network, rules: QueueRules, seed: int, *, traced: int = 0) -> None:
         jobs, processors, stations = network.jobs, network.processors, network.stations
-        if stations * jobs * processors * task_queues.COLUMNS > _MOST_CELLS:
+        if stations * jobs * processors > _MOST_QUEUED:
             raise UsageError(
                 f"network {network.name}: queues of {jobs} x {processors} tasks at {stations} stations are too large; "
                 "use fewer jobs or processors"
@@ -94,54 +94,56 @@ class NetworkRun:
         # The words of the draws wrap around.
         with np.errstate(over="ignore"):
             self._loop(self._jobs, self._log, self._state, self._done, self._tables, FOREVER)
-        totals = [float(each) for each in self._tables.totals]
-        length, parents = self.network.length, int(totals[closed_network.RESPONSES])
+        totals = self._tables.totals[0]
+        length, parents = self.network.length, int(totals.responses)
 
-        def mean(place: int, unit: float = 1e6) -> float | None:
-            return totals[place] / unit / parents if parents else None
+        def mean(of_all: float, unit: float = 1e6) -> float | None:
+            return float(of_all) / unit / parents if parents else None
 
         return NetworkMeasures(
-            throughput=totals[closed_network.COMPLETED] / length,
-            utilisation=totals[closed_network.BUSY] / 1e6 / (length * self.network.processors),
+            throughput=float(totals.completed) / length,
+            utilisation=float(totals.busy) / 1e6 / (length * self.network.processors),
             parents=parents,
-            response_mean=mean(closed_network.RESPONSE_SUM),
-            response_max=totals[closed_network.RESPONSE_MAX] / 1e6 if parents else None,
-            slowdown_mean=mean(closed_network.SLOWDOWN_SUM, 1.0),
-            spread_mean=mean(closed_network.SPREAD_SUM),
-            tasks=int(self._tables.counts[closed_network.TASKS]),
+            response_mean=mean(totals.response_sum),
+            response_max=float(totals.response_max) / 1e6 if parents else None,
+            slowdown_mean=mean(totals.slowdown_sum, 1.0),
+            spread_mean=mean(totals.spread_sum),
+            tasks=int(self._tables.counts[0].tasks),
         )
 
     @property
     def trace(self) -> Int64Array:
         """The tasks that have started: job, visit, task, station, dispatched, start, end."""
-        return self._tables.trace[: int(self._tables.counts[closed_network.TRACED])]
+        return _numbers(self._tables.trace[: self._tables.counts[0].traced])
 
     @property
     def visits(self) -> Int64Array:
         """The visits whose last task has ended: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
-        return self._tables.visits[: int(self._tables.counts[closed_network.VISITED])]
+        return _numbers(self._tables.visits[: self._tables.counts[0].visited])
+
+
+def _numbers(trace: RecordArray) -> Int64Array:
+    """Return records as rows of numbers."""
+    return trace.view(np.int64).reshape(len(trace), -1)
 
 
 def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: int) -> closed_network.NetworkTables:
     """Return the tables of a network to which all jobs come back at the instant 0."""
     jobs, processors, stations = network.jobs, network.processors, network.stations
-    of_stations = np.zeros((closed_network.STATION_ROWS, stations), np.int64)
-    of_stations[closed_network.FREE] = network.servers
-    of_jobs = np.zeros((closed_network.JOB_ROWS, jobs), np.int64)
-    of_jobs[closed_network.VISIT] = -1
+    of_stations, of_jobs = np.zeros(stations, closed_network.STATION), np.zeros(jobs, closed_network.PARENT)
+    of_stations["free"], of_jobs["visit"] = network.servers, -1
     of_rules = (
         processors, ROUTINGS[rules.routing], DISCIPLINES[rules.discipline], rules.limit, rules.ties == "lowest",
         round(network.warmup * 1e6), network.horizon,
     )  # fmt: skip
-    switches = np.zeros((2, closed_network.SWITCH_COLUMNS), np.int64)
-    switches[:, closed_network.IS_SECOND] = network.tasks == "normal", network.demand == "erlang"
+    switches, counts = np.zeros(2, closed_network.SWITCH), np.zeros(1, closed_network.NETWORK_COUNTS)
+    switches["is_second"] = network.tasks == "normal", network.demand == "erlang"
     kinds = (TASKS, network.tasks), (DEMAND, network.demand)
-    switches[:, closed_network.NEXT] = [draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds]
-    counts = np.zeros(closed_network.COUNTS, np.int64)
-    counts[closed_network.IO_END], counts[closed_network.BACK] = FOREVER, jobs
+    switches["following"] = [draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds]
+    counts["io_end"], counts["back"] = FOREVER, jobs
     return closed_network.NetworkTables(
         keys=draws.keys,
-        rules=np.array(of_rules, np.int64),
+        rules=np.array([of_rules], closed_network.RULES),
         counts=counts,
         numbers=draws.numbers,
         cumulative=draws.cumulative,
@@ -151,12 +153,12 @@ def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: in
         tasks=np.zeros((jobs, processors, draws_layout.TASK_COLUMNS), np.int64),
         stations=of_stations,
         servers=np.full(stations, network.servers, np.int64),
-        queues=np.zeros((stations, jobs * processors, task_queues.COLUMNS), np.int64),
+        queues=np.zeros((stations, jobs * processors), task_queues.QUEUED_TASK),
         demand=np.zeros(jobs * processors, np.int64),
         io=np.zeros(jobs, np.int64),
         back=np.arange(jobs),
         done=np.zeros(jobs, np.int64),
-        totals=np.zeros(closed_network.TOTALS),
-        trace=np.zeros((traced, closed_network.TRACE_COLUMNS), np.int64),
-        visits=np.zeros((traced, closed_network.VISIT_COLUMNS), np.int64),
+        totals=np.zeros(1, closed_network.MEASURED),
+        trace=np.zeros(traced, closed_network.TASK_TRACE),
+        visits=np.zeros(traced, closed_network.VISIT_TRACE),
     )

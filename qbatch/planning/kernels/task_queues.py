@@ -1,20 +1,26 @@
 """Stations with queues of tasks: where an arriving task is routed, and which task a station selects (papers.md 5.2, 5.5).
 
-A station has servers and a queue of its own.  ``queue[n, COLUMNS]`` are its waiting tasks in order of sequence, which is that
-in which they were routed; ``left`` is by parent how many of its tasks have not ended.  Live engine and compiled loop call these.
+A station has servers and a queue of its own.  ``queue[n]`` of ``QUEUED_TASK`` are its waiting tasks in order of sequence: that in
+which they were routed.  ``left`` is by parent how many of its tasks have not ended.  Live engine and compiled loop call these.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.planning.kernels.fractions import below
 from qbatch.planning.kernels.jit import kernel
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import record
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
-TASK, ESTIMATE, PARENT = 0, 1, 2
-"""Columns of a queue: which task, its estimated demand, the place of its parent in ``left``."""
-
-COLUMNS = 3
-"""Columns of a queue in all."""
+QUEUED_TASK = record(
+    [
+        ("task", np.int64),  # which task
+        ("estimate", np.int64),  # its estimated demand
+        ("parent", np.int64),  # the place of its parent in ``left``
+    ]
+)
+"""A task that waits at a station."""
 
 PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
 """Routing: any station, each as likely; or the one with the least tasks a server."""
@@ -64,15 +70,15 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
 
 
 @kernel
-def selected(discipline: int, queue: Int64Array, waiting: int, left: Int64Array, is_oldest: bool) -> int:
+def selected(discipline: int, queue: RecordArray, waiting: int, left: Int64Array, is_oldest: bool) -> int:
     """Return the place in its queue of the task that a station selects; ``is_oldest``: it is the turn of the first routed."""
     if discipline == FCFS or is_oldest:
         return 0
     best = 0
     for place in range(1, waiting):
-        is_better = queue[place, ESTIMATE] < queue[best, ESTIMATE]
+        is_better = queue[place].estimate < queue[best].estimate
         if discipline in (SNUTF, SNUTF_STF):
-            mine, least = left[queue[place, PARENT]], left[queue[best, PARENT]]
+            mine, least = left[queue[place].parent], left[queue[best].parent]
             is_better = mine < least or (mine == least and is_better and discipline == SNUTF_STF)
         if is_better:
             best = place
@@ -81,7 +87,7 @@ def selected(discipline: int, queue: Int64Array, waiting: int, left: Int64Array,
 
 @kernel
 def select(
-    discipline: int, limit: int, station: int, queue: Int64Array, waiting: int, left: Int64Array, selections: Int64Array
+    discipline: int, limit: int, station: int, queue: RecordArray, waiting: int, left: Int64Array, selections: Int64Array
 ) -> int:
     """Return the place in its queue of the task that a station selects now, and count the selection (papers.md 5.5, rule 9).
 
@@ -95,17 +101,14 @@ def select(
 
 
 @kernel
-def take_out(queue: Int64Array, waiting: int, place: int) -> None:
+def take_out(queue: RecordArray, waiting: int, place: int) -> None:
     """Take a task out of a queue; those behind it move up."""
     for each in range(place, waiting - 1):
-        queue[each, TASK] = queue[each + 1, TASK]
-        queue[each, ESTIMATE] = queue[each + 1, ESTIMATE]
-        queue[each, PARENT] = queue[each + 1, PARENT]
+        queue[each] = queue[each + 1]
 
 
 @kernel
-def append(queue: Int64Array, waiting: int, task: int, estimate: int, parent: int) -> None:
+def append(queue: RecordArray, waiting: int, task: int, estimate: int, parent: int) -> None:
     """Put a task behind a queue of ``waiting``."""
-    queue[waiting, TASK] = task
-    queue[waiting, ESTIMATE] = estimate
-    queue[waiting, PARENT] = parent
+    last = queue[waiting]
+    last.task, last.estimate, last.parent = task, estimate, parent
