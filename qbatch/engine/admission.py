@@ -207,10 +207,9 @@ class Admission:
     def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
         """Tell for which rows the hosts of a chunked machine could hold the chunks: jobs of one shape are alike."""
         asked, inverse = np.unique(shapes.of[rows], return_inverse=True)
-        columns = [[host.cpus for host in self.machine.hosts], [host.memory for host in self.machine.hosts]]
-        hosts = np.array(columns * 2, np.int64).reshape(4, len(self.machine.hosts))
-        fit = np.empty(len(asked), np.int64)
-        _shapes_fit(shapes.heads, shapes.types, asked, hosts, np.empty_like(hosts[:2]), fit)
+        there = [host.cpus for host in self.machine.hosts], [host.memory for host in self.machine.hosts]
+        hosts, fit = np.array([there, there], np.int64), np.empty(len(asked), np.int64)
+        _shapes_fit(shapes.heads, shapes.types, asked, hosts, np.empty_like(hosts[0]), fit)
         held: BoolArray = fit[inverse] == 1
         return held
 

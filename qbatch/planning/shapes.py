@@ -14,27 +14,23 @@ import numpy as np
 from qbatch.model.job import FREE, PACK, PLACINGS, Job
 from qbatch.model.machine import Machine
 from qbatch.planning.chunks import Request, packed, requested
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.chunks import CHUNK_TYPE, SHAPE_HEAD
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
-FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, MEMORY, VALID, TIGHT = range(9)
-"""Columns of ``heads``: the first row of ``types`` and how many; processors in all and of the largest part that goes to
-one host; place in ``PLACINGS``; 1 for exclusive; bytes of memory in all; 1 unless the request contradicts itself; 1 unless
-:func:`is_loose`."""
-
-_COLUMNS = 9
 _SHAPE_OF = attrgetter("chunks", "procs", "memory", "placing", "is_exclusive")
 _ROW_OF = attrgetter("row")
 _FEWEST = 4096
+_INVALID = (0,) * (len(SHAPE_HEAD.names or ()) - 1) + (1,)
 
 
 class Shapes(NamedTuple):
     """The arrays, read-only: ``of[row]`` is a place in ``heads`` (for this pass only: they are renumbered now and
-    then), ``types`` the (count, processors, memory, host or -1) of chunks.  ``has_tight``:
-    whether hosts matter to any of the shapes."""
+    then); ``heads`` and ``types`` are those of :mod:`qbatch.planning.kernels.chunks`.  ``has_tight``: whether hosts matter to any
+    of the shapes."""
 
     of: Int64Array
-    heads: Int64Array
-    types: Int64Array
+    heads: RecordArray
+    types: RecordArray
     has_tight: bool
 
 
@@ -50,8 +46,8 @@ class ShapeBook:
     def _clear(self) -> None:
         self._shown: Shapes | None = None
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._heads = np.zeros((64, _COLUMNS), np.int64)
-        self._types = np.zeros((64, 4), np.int64)
+        self._heads = np.zeros(64, SHAPE_HEAD)
+        self._types = np.zeros(64, CHUNK_TYPE)
         self._used = 0
         self._limit = _FEWEST
         self._has_tight = False
@@ -88,15 +84,16 @@ class ShapeBook:
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
                 is_tight = not is_loose(self._machine, job, asked)
-                head = _head(job, asked, len(request), self._used + len(types), is_tight)
+                is_valid = _is_valid(job, asked)
+                head = _head(job, asked, len(request), self._used + len(types), is_tight) if is_valid else _INVALID
                 self._has_tight |= is_tight
                 heads.append(head)
-                types.extend(request if head[VALID] else ())
+                types.extend(request if is_valid else ())
             found.append(number)
         self._of[np.fromiter(map(_ROW_OF, jobs), np.int64, len(jobs))] = found
         if heads:
-            self._heads = _with(self._heads, len(known) - len(heads), np.array(heads, np.int64))
-            self._types = _with(self._types, self._used, np.array(types, np.int64).reshape(-1, 4))
+            self._heads = _with(self._heads, len(known) - len(heads), np.array(heads, SHAPE_HEAD))
+            self._types = _with(self._types, self._used, np.array(types, CHUNK_TYPE))
             self._used += len(types)
 
     def is_full(self) -> bool:
@@ -136,21 +133,30 @@ def is_loose(machine: Machine, job: Job, request: Request) -> bool:
     return all(procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request)
 
 
-def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
-    total = sum(count * procs for count, procs, _, _ in request)
-    memory = sum(count * size for count, _, size, _ in request)
+def _is_valid(job: Job, request: Request) -> bool:
+    """Tell whether a request does not contradict itself."""
+    total, memory = _in_all(request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
-    if job.placing not in PLACINGS or not is_whole or not is_sane or not count:
-        return (0,) * TIGHT + (1,)
+    return job.placing in PLACINGS and is_whole and is_sane and bool(request)
+
+
+def _in_all(request: Request) -> tuple[int, int]:
+    """Return the processors and the memory of a request."""
+    return sum(count * procs for count, procs, _, _ in request), sum(count * size for count, _, size, _ in request)
+
+
+def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
+    """Return a record of ``SHAPE_HEAD`` for ``count`` types from ``first`` on."""
+    total, memory = _in_all(request)
     largest = total if job.placing == PACK else max(procs for _, procs, _, _ in request)
     return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1, int(is_tight)
 
 
-def _with(array: Int64Array, used: int, more: Int64Array) -> Int64Array:
-    """Return an array with rows written behind those in use, a bigger one if it had to grow."""
+def _with(array: RecordArray, used: int, more: RecordArray) -> RecordArray:
+    """Return an array with records written behind those in use, a bigger one if it had to grow."""
     if used + len(more) > len(array):
-        bigger = np.zeros((max(2 * len(array), used + len(more)), array.shape[1]), np.int64)
+        bigger = np.zeros(max(2 * len(array), used + len(more)), array.dtype)
         bigger[:used] = array[:used]
         array = bigger
     array[used : used + len(more)] = more

@@ -142,7 +142,7 @@ def test_the_kernel_places_as_the_plain_code_does() -> None:
         job = Job(row=0, number=0, submit=0, estimate=1, **random_chunks(rng, machine))
         book = ShapeBook(machine)
         book.add([job])
-        arrays = np.array([[host.cpus for host in hosts], [host.memory for host in hosts], free, memory], np.int64)
+        arrays = np.array([(free, memory), ([host.cpus for host in hosts], [host.memory for host in hosts])], np.int64)
         taken = np.zeros((2, len(hosts)), np.int64)
         fits = kernels.place_chunks(book.arrays.heads, book.arrays.types, 0, arrays, taken)
         placed = place_chunks(machine, free, memory, job)
@@ -278,4 +278,4 @@ def test_shapes_that_nobody_waits_with_are_forgotten() -> None:
     assert len(book.arrays.heads) == 10
     assert not book.is_full()
     shape = book.arrays.of[15]
-    assert book.arrays.types[book.arrays.heads[shape, 0]].tolist() == [1 + 15 % 7, 1, -(-15 // (1 + 15 % 7)), -1]
+    assert book.arrays.types[book.arrays.heads["first"][shape]].item() == (1 + 15 % 7, 1, -(-15 // (1 + 15 % 7)), -1)

@@ -1,67 +1,89 @@
 """Chunks on hosts: first-fit placement, and the passes of FCFS and EASY over shapes of jobs.
 
-The shapes are those of :mod:`qbatch.planning.shapes`.  ``hosts[4, H]`` has the columns below; ``taken[2, H]`` is what a
-placement takes.  First fit is not monotone (with more free, a job that fitted may not fit any more), so that
-nothing learned about a shape outlives a start: each start begins a new *age*, and what was learned bears its age.
+A *shape* is what a job asks for as chunks: ``heads`` of ``SHAPE_HEAD`` and their ``types`` of ``CHUNK_TYPE``, kept by
+:mod:`qbatch.planning.shapes`.  ``hosts[2, 2, H]`` and ``pieces[4, P]``: the hosts and the parts of running jobs of
+:mod:`.tables`, of processors and memory.  ``taken[2, H]`` is what a placement takes of them.  First fit is not monotone (with
+more free, a job that fitted may not fit any more), so that nothing learned about a shape outlives a start: each start begins a
+new *age*, and what was learned bears its age.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import CPUS, END, FREE, HELD, HOST, MEMORY, PROCS, THERE, record
+from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.verbs import enter_part
 
-CPUS, SIZE, FREE, FREE_MEMORY = 0, 1, 2, 3
-"""Rows of ``hosts``: processors and memory that a host has (0 bytes: not counted), and what of them is free."""
-
-END, HOST, PROCS, MEMORY = 0, 1, 2, 3
-"""Rows of ``pieces``: expected end, host, processors and memory of a part of a running job; in order of end."""
-
-ROW = 0
+ROW = END
 """First row of ``begun``: the row that starts; the others are as in ``pieces``."""
 
-FIRST, TYPES, TOTAL, LARGEST, PLACING, EXCLUSIVE, ALL_MEMORY, VALID = 0, 1, 2, 3, 4, 5, 6, 7
-"""Columns of ``heads``, as in :mod:`qbatch.planning.shapes`."""
+SHAPE_HEAD = record(
+    [
+        ("first", np.int64),  # the place of its first chunks in ``types``
+        ("types", np.int64),  # and how many there are
+        ("procs", np.int64),  # processors in all
+        ("largest", np.int64),  # processors of the largest part that goes to one host
+        ("placing", np.int64),  # its place in ``PLACINGS``
+        ("is_exclusive", np.int64),
+        ("memory", np.int64),  # bytes in all
+        ("is_valid", np.int64),  # 0: the request contradicts itself
+        ("is_tight", np.int64),  # whether hosts matter to it (:func:`qbatch.planning.shapes.is_loose`)
+    ]
+)
+"""A shape."""
+
+CHUNK_TYPE = record(
+    [
+        ("count", np.int64),
+        ("procs", np.int64),  # of each
+        ("memory", np.int64),  # of each
+        ("host", np.int64),  # the only one that they may be on; -1: any
+    ]
+)
+"""Equal chunks."""
 
 PACK, SCATTER = 1, 2
-"""Values of ``PLACING``."""
+"""Values of ``placing``."""
 
 
 @kernel
-def place_chunks(heads: Int64Array, types: Int64Array, shape: int, hosts: Int64Array, taken: Int64Array) -> bool:
+def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int64Array, taken: Int64Array) -> bool:
     """Place a shape, first fit in host order; tell whether it fits (else ``taken`` holds nothing of use)."""
-    count = hosts.shape[1]
-    if heads[shape, VALID] == 0:
+    count = hosts.shape[2]
+    if not heads[shape].is_valid:
         return False
     for host in range(count):
-        taken[0, host] = 0
-        taken[1, host] = 0
-    is_exclusive = heads[shape, EXCLUSIVE] != 0
-    placing = heads[shape, PLACING]
-    first = heads[shape, FIRST]
-    last = first + (1 if placing == PACK else heads[shape, TYPES])
+        taken[CPUS, host] = 0
+        taken[MEMORY, host] = 0
+    is_exclusive = heads[shape].is_exclusive != 0
+    placing = heads[shape].placing
+    first = heads[shape].first
+    last = first + (1 if placing == PACK else heads[shape].types)
     for kind in range(first, last):
-        left = 1 if placing == PACK else types[kind, 0]
-        procs = heads[shape, TOTAL] if placing == PACK else types[kind, 1]
-        memory = heads[shape, ALL_MEMORY] if placing == PACK else types[kind, 2]
-        wanted = types[kind, 3]
+        left = 1 if placing == PACK else types[kind].count
+        procs = heads[shape].procs if placing == PACK else types[kind].procs
+        memory = heads[shape].memory if placing == PACK else types[kind].memory
+        wanted = types[kind].host
         for host in range(count):
             if wanted >= 0 and host != wanted:
                 continue
-            free = hosts[FREE, host] - taken[0, host]
-            if free < procs or (placing == SCATTER and taken[0, host] > 0):
+            free = hosts[FREE, CPUS, host] - taken[CPUS, host]
+            if free < procs or (placing == SCATTER and taken[CPUS, host] > 0):
                 continue
             if is_exclusive and (
-                hosts[FREE, host] != hosts[CPUS, host] or hosts[FREE_MEMORY, host] != hosts[SIZE, host]
+                hosts[FREE, CPUS, host] != hosts[THERE, CPUS, host] or hosts[FREE, MEMORY, host] != hosts[THERE, MEMORY, host]
             ):
                 continue
             room = 1 if placing == SCATTER else min(left, free // procs)
-            if memory > 0 and hosts[SIZE, host] > 0:
-                room = min(room, (hosts[FREE_MEMORY, host] - taken[1, host]) // memory)
+            if memory > 0 and hosts[THERE, MEMORY, host] > 0:
+                room = min(room, (hosts[FREE, MEMORY, host] - taken[MEMORY, host]) // memory)
                 if room <= 0:
                     continue
-                taken[1, host] += room * memory
-            taken[0, host] += room * procs
+                taken[MEMORY, host] += room * memory
+            taken[CPUS, host] += room * procs
             left -= room
             if left == 0:
                 break
@@ -69,53 +91,40 @@ def place_chunks(heads: Int64Array, types: Int64Array, shape: int, hosts: Int64A
             return False
     if is_exclusive:
         for host in range(count):
-            if taken[0, host] > 0:
-                taken[0, host] = hosts[CPUS, host]
-                taken[1, host] = hosts[SIZE, host]
+            if taken[CPUS, host] > 0:
+                taken[CPUS, host] = hosts[THERE, CPUS, host]
+                taken[MEMORY, host] = hosts[THERE, MEMORY, host]
     return True
 
 
 @kernel
 def shapes_fit(
-    heads: Int64Array, types: Int64Array, shapes: Int64Array, hosts: Int64Array, taken: Int64Array, fit: Int64Array
+    heads: RecordArray, types: RecordArray, shapes: Int64Array, hosts: Int64Array, taken: Int64Array, fit: Int64Array
 ) -> None:
     """Note for each of ``shapes`` in ``fit`` whether it makes sense and fits (1 or 0)."""
     for place in range(shapes.shape[0]):
         shape = shapes[place]
-        is_valid = heads[shape, VALID] != 0
+        is_valid = heads[shape].is_valid != 0
         fit[place] = 1 if is_valid and place_chunks(heads, types, shape, hosts, taken) else 0
 
 
 @kernel
 def give(hosts: Int64Array, taken: Int64Array, sign: int) -> None:
     """Give what was taken back (``sign`` 1), or take it (-1)."""
-    for host in range(hosts.shape[1]):
-        hosts[FREE, host] += sign * taken[0, host]
-        hosts[FREE_MEMORY, host] += sign * taken[1, host]
-
-
-@kernel
-def _enter(pieces: Int64Array, count: int, end: int, host: int, procs: int, memory: int) -> None:
-    place = count
-    while place > 0 and pieces[END, place - 1] > end:
-        for column in range(4):
-            pieces[column, place] = pieces[column, place - 1]
-        place -= 1
-    pieces[END, place] = end
-    pieces[HOST, place] = host
-    pieces[PROCS, place] = procs
-    pieces[MEMORY, place] = memory
+    for host in range(hosts.shape[2]):
+        hosts[FREE, CPUS, host] += sign * taken[CPUS, host]
+        hosts[FREE, MEMORY, host] += sign * taken[MEMORY, host]
 
 
 @kernel
 def _begin(row: int, hosts: Int64Array, taken: Int64Array, begun: Int64Array, count: int) -> int:
     """Take a placement and note it as begun; return how many parts are noted now."""
-    for host in range(hosts.shape[1]):
-        if taken[0, host] > 0:
+    for host in range(hosts.shape[2]):
+        if taken[CPUS, host] > 0:
             begun[ROW, count] = row
             begun[HOST, count] = host
-            begun[PROCS, count] = taken[0, host]
-            begun[MEMORY, count] = taken[1, host]
+            begun[PROCS, count] = taken[CPUS, host]
+            begun[HELD, count] = taken[MEMORY, host]
             count += 1
     give(hosts, taken, -1)
     return count
@@ -123,8 +132,8 @@ def _begin(row: int, hosts: Int64Array, taken: Int64Array, begun: Int64Array, co
 
 @kernel
 def find_shadow(
-    heads: Int64Array,
-    types: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
     shape: int,
     pieces: Int64Array,
     count: int,
@@ -139,8 +148,8 @@ def find_shadow(
     while place < count:
         shadow = pieces[END, place]
         while place < count and pieces[END, place] == shadow:
-            then[FREE, pieces[HOST, place]] += pieces[PROCS, place]
-            then[FREE_MEMORY, pieces[HOST, place]] += pieces[MEMORY, place]
+            then[FREE, CPUS, pieces[HOST, place]] += pieces[PROCS, place]
+            then[FREE, MEMORY, pieces[HOST, place]] += pieces[HELD, place]
             place += 1
         if place_chunks(heads, types, shape, then, taken):
             return int(shadow)
@@ -153,8 +162,8 @@ def start_in_order(
     waiting: Int64Array,
     estimate: Int64Array,
     of: Int64Array,
-    heads: Int64Array,
-    types: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
     hosts: Int64Array,
     taken: Int64Array,
     pieces: Int64Array,
@@ -171,8 +180,10 @@ def start_in_order(
             break
         fresh = _begin(row, hosts, taken, begun, count)
         for part in range(count, fresh):
-            end = now + estimate[row]
-            _enter(pieces, running + part, end, begun[HOST, part], begun[PROCS, part], begun[MEMORY, part])
+            behind = running + part
+            pieces[END, behind], pieces[HOST, behind] = now + estimate[row], begun[HOST, part]
+            pieces[PROCS, behind], pieces[HELD, behind] = begun[PROCS, part], begun[HELD, part]
+            enter_part(pieces, behind)
         count = fresh
         place += 1
     facts[0] = place
@@ -185,8 +196,8 @@ def backfill(
     waiting: Int64Array,
     estimate: Int64Array,
     of: Int64Array,
-    heads: Int64Array,
-    types: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
     hosts: Int64Array,
     then: Int64Array,
     taken: Int64Array,
@@ -208,22 +219,23 @@ def backfill(
     first = facts[0]
     total = 0
     widest = 0
-    for host in range(hosts.shape[1]):
-        total += hosts[FREE, host]
-        widest = max(widest, hosts[FREE, host])
+    for host in range(hosts.shape[2]):
+        total += hosts[FREE, CPUS, host]
+        widest = max(widest, hosts[FREE, CPUS, host])
     if first >= waiting.shape[0] or total == 0:
         return count
     head = of[waiting[first]]
-    for host in range(hosts.shape[1]):
-        for column in range(4):
-            then[column, host] = hosts[column, host]
+    for host in range(hosts.shape[2]):
+        for resource in (CPUS, MEMORY):
+            then[FREE, resource, host] = hosts[FREE, resource, host]
+            then[THERE, resource, host] = hosts[THERE, resource, host]
     shadow = find_shadow(heads, types, head, pieces, running + count, then, taken)
     facts[1] = shadow
     age = 0
     for place in range(first + 1, waiting.shape[0]):
         row = waiting[place]
         shape = of[row]
-        if learned[0, shape] == age or heads[shape, TOTAL] > total or heads[shape, LARGEST] > widest:
+        if learned[0, shape] == age or heads[shape].procs > total or heads[shape].largest > widest:
             continue
         finish = now + estimate[row]
         if finish > shadow and learned[1, shape] == age:
@@ -241,9 +253,9 @@ def backfill(
         age += 1
         total = 0
         widest = 0
-        for host in range(hosts.shape[1]):
-            total += hosts[FREE, host]
-            widest = max(widest, hosts[FREE, host])
+        for host in range(hosts.shape[2]):
+            total += hosts[FREE, CPUS, host]
+            widest = max(widest, hosts[FREE, CPUS, host])
         if total == 0:
             break
     return count

@@ -7,10 +7,11 @@ space for two more segments before every :func:`add_part`.
 
 from __future__ import annotations
 
-from qbatch.planning.kernels.chunks import FREE, FREE_MEMORY, place_chunks
+from qbatch.planning.kernels.chunks import place_chunks
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 
 @kernel
@@ -53,8 +54,8 @@ def add_part(
     first = _break_at(times, free, state, start)
     last = _break_at(times, free, state, end) if end < FOREVER else state[0]
     for segment in range(first, last):
-        free[segment, 0, host] += procs
-        free[segment, 1, host] += memory
+        free[segment, CPUS, host] += procs
+        free[segment, MEMORY, host] += memory
 
 
 @kernel
@@ -62,14 +63,14 @@ def _lowest(
     times: Int64Array, free: Int64Array, state: Int64Array, first: int, start: int, end: int, hosts: Int64Array
 ) -> None:
     """Make what is free in ``hosts`` the least that is free anywhere in ``[start, end)``; ``first`` holds ``start``."""
-    for host in range(hosts.shape[1]):
-        hosts[FREE, host] = free[first, 0, host]
-        hosts[FREE_MEMORY, host] = free[first, 1, host]
+    for host in range(hosts.shape[2]):
+        hosts[FREE, CPUS, host] = free[first, CPUS, host]
+        hosts[FREE, MEMORY, host] = free[first, MEMORY, host]
     segment = first + 1
     while segment < state[0] and times[segment] < end:
-        for host in range(hosts.shape[1]):
-            hosts[FREE, host] = min(hosts[FREE, host], free[segment, 0, host])
-            hosts[FREE_MEMORY, host] = min(hosts[FREE_MEMORY, host], free[segment, 1, host])
+        for host in range(hosts.shape[2]):
+            hosts[FREE, CPUS, host] = min(hosts[FREE, CPUS, host], free[segment, CPUS, host])
+            hosts[FREE, MEMORY, host] = min(hosts[FREE, MEMORY, host], free[segment, MEMORY, host])
         segment += 1
 
 
@@ -78,8 +79,8 @@ def earliest_chunks(
     times: Int64Array,
     free: Int64Array,
     state: Int64Array,
-    heads: Int64Array,
-    types: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
     shape: int,
     duration: int,
     not_before: int,
@@ -106,8 +107,8 @@ def chunks_fit(
     times: Int64Array,
     free: Int64Array,
     state: Int64Array,
-    heads: Int64Array,
-    types: Int64Array,
+    heads: RecordArray,
+    types: RecordArray,
     shape: int,
     start: int,
     end: int,
@@ -116,13 +117,13 @@ def chunks_fit(
     taken: Int64Array,
 ) -> bool:
     """Tell whether a shape fits over ``[start, end)`` and into what is free right now; ``taken`` is where."""
-    for host in range(hosts.shape[1]):
-        hosts[FREE, host] = now_free[0, host]
-        hosts[FREE_MEMORY, host] = now_free[1, host]
+    for host in range(hosts.shape[2]):
+        hosts[FREE, CPUS, host] = now_free[CPUS, host]
+        hosts[FREE, MEMORY, host] = now_free[MEMORY, host]
     for segment in range(state[0]):
         is_last = segment + 1 == state[0]
         if times[segment] < end and (is_last or times[segment + 1] > start):
-            for host in range(hosts.shape[1]):
-                hosts[FREE, host] = min(hosts[FREE, host], free[segment, 0, host])
-                hosts[FREE_MEMORY, host] = min(hosts[FREE_MEMORY, host], free[segment, 1, host])
+            for host in range(hosts.shape[2]):
+                hosts[FREE, CPUS, host] = min(hosts[FREE, CPUS, host], free[segment, CPUS, host])
+                hosts[FREE, MEMORY, host] = min(hosts[FREE, MEMORY, host], free[segment, MEMORY, host])
     return place_chunks(heads, types, shape, hosts, taken)

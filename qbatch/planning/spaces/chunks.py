@@ -25,8 +25,8 @@ from qbatch.planning.chunks import can_share_one_host, fill, give_on, is_scatter
 from qbatch.planning.kernels import chunks, plan
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import END
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.shapes import TIGHT
 from qbatch.planning.spaces.grid import HostGrid, hosts_now
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import PoolSpace
@@ -142,7 +142,7 @@ def are_loose(view: View) -> bool:
     """Tell whether hosts matter to none of the waiting jobs."""
     shapes = view.shapes
     assert shapes is not None
-    return not (shapes.has_tight and shapes.heads[shapes.of[view.queue], TIGHT].any())
+    return not (shapes.has_tight and shapes.heads["is_tight"][shapes.of[view.queue]].any())
 
 
 def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
@@ -167,7 +167,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
     going = view.space.parts()
     running = going.shape[1]
     begun = np.empty((4, space), np.int64)
-    taken, facts = np.empty((2, hosts.shape[1]), np.int64), np.array([0, FOREVER], np.int64)
+    taken, facts = np.empty((2, hosts.shape[2]), np.int64), np.array([0, FOREVER], np.int64)
     estimate = view.columns.estimate
     starts: dict[int, list[tuple[int, int, int, int]]] = {}
     while True:
@@ -189,9 +189,9 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
         # Again, as if what began had been running: a start can push a later placement to hosts where it hurts nobody.
         fresh = begun[:, :count].copy()
         waiting = waiting[~np.isin(waiting, fresh[chunks.ROW])]
-        fresh[chunks.END] = view.now + estimate[fresh[chunks.ROW]]
+        fresh[END] = view.now + estimate[fresh[chunks.ROW]]
         going = np.concatenate([going, fresh], axis=1)
-        going = going[:, np.argsort(going[chunks.END], kind="stable")]
+        going = going[:, np.argsort(going[END], kind="stable")]
         running += count
 
 
@@ -233,7 +233,7 @@ def _grid_scan(view: View, waiting: Int64Array, depth: int, begun: list[Start]) 
             rest = rows[place:]
             asked = heads[view.shapes.of[rest]]
             free = grid.now_free[0]
-            rows = rest[(asked[:, chunks.TOTAL] <= free.sum()) & (asked[:, chunks.LARGEST] <= free.max())]
+            rows = rest[(asked["procs"] <= free.sum()) & (asked["largest"] <= free.max())]
             place = 0
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.model.actions import Allocation, outside, parts_of, ranges_of
-from qbatch.planning.kernels import chunks, grid
+from qbatch.planning.kernels import grid
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import FREE
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
 
@@ -24,8 +25,8 @@ class HostGrid:
         self.shapes = view.shapes
         self.now = view.now
         self.hosts = hosts_now(view)
-        self.now_free = self.hosts[chunks.FREE : chunks.FREE_MEMORY + 1].copy()
-        count = self.hosts.shape[1]
+        self.now_free = self.hosts[FREE].copy()
+        count = self.hosts.shape[2]
         self._taken = np.zeros((2, count), np.int64)
         self._times = np.zeros(64, np.int64)
         self._free = np.zeros((64, 2, count), np.int64)
@@ -83,7 +84,7 @@ class HostGrid:
 
 
 def hosts_now(view: View) -> Int64Array:
-    """Return the hosts as the kernels take them: processors, memory, and what of both is free now."""
+    """Return the hosts as the kernels take them: what of processors and memory is free now, and what there is."""
     hosts = view.machine.hosts
-    columns = [[host.cpus for host in hosts], [host.memory for host in hosts], view.free, view.free_memory]
-    return np.array(columns, np.int64)
+    there = [host.cpus for host in hosts], [host.memory for host in hosts]
+    return np.array([(view.free, view.free_memory), there], np.int64)
