@@ -453,6 +453,12 @@ def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
 
 def _own(module: str, tail: str, text: str) -> Policy:
     name, _, parameters = tail.partition(":")
+    if module.endswith(".py"):
+        meant = f"{os.path.basename(module).removesuffix('.py')}:{tail}"
+        raise UsageError(
+            f"policy {text!r}: {module!r} is a file; name its module: {meant}, where the file is in the current folder or in one "
+            "of PYTHONPATH"
+        )
     # A module beside the user, as with "python -m"; behind everything that is installed.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

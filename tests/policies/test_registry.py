@@ -70,6 +70,7 @@ def test_names_are_canonical(text: str, name: str) -> None:
         ("hybrid:depth=1,depth=2", "depth is there twice; write it once"),
         ("immediate:inner=easy,inner=lsf", "inner is there twice"),
         ("fcfs:compress=start", "no parameter 'compress'"),
+        ("./mine.py:Policy:k=1", "'./mine.py' is a file; name its module: mine:Policy:k=1"),
         ("nowhere:Policy", "module 'nowhere' cannot be imported: ModuleNotFoundError"),
         ("os:Policy", "module 'os' has no 'Policy'"),
         ("", "there is no policy ''"),
