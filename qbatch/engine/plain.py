@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from qbatch.model.errors import InputError
-from qbatch.planning.kernels.tables import record
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _ABSENT = object()
@@ -50,19 +49,29 @@ def decode(data: bytes, own_module: str) -> Any:
 
 
 def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
-    """Return an array as (dtype, shape, whether it may be written, bytes)."""
-    fields = array.dtype.fields or {}
-    if array.dtype.hasobject or any(dtype.shape or dtype.names for dtype, *_ in fields.values()):
+    """Return an array as (dtype, shape, whether it may be written, bytes); of records the names and dtypes of the fields, and the
+    bytes of one field after another."""
+    fields = {name: dtype for name, (dtype, *_) in (array.dtype.fields or {}).items()}
+    if array.dtype.hasobject or any(dtype.shape or dtype.names for dtype in fields.values()):
         raise InputError(f"an array of {array.dtype} cannot be written down")
-    kind = [[name, dtype.str] for name, (dtype, *_) in fields.items()] if fields else array.dtype.str
-    return [kind, list(array.shape), bool(array.flags.writeable), np.ascontiguousarray(array).tobytes()]
+    kind = [[name, dtype.str] for name, dtype in fields.items()] if fields else array.dtype.str
+    columns = [array[name] for name in fields] if fields else [array]
+    data = b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
+    return [kind, list(array.shape), bool(array.flags.writeable), data]
 
 
 def array_of(tree: Any) -> np.ndarray[Any, Any]:
     """Return the array that :func:`array_tree` took apart."""
     kind, shape, is_writeable, data = tree
-    dtype = np.dtype(kind) if isinstance(kind, str) else record([(name, np.dtype(each)) for name, each in kind])
-    array = np.frombuffer(data, dtype=dtype).reshape(shape).copy()
+    if isinstance(kind, str):
+        array = np.frombuffer(data, dtype=np.dtype(kind)).reshape(shape).copy()
+    else:
+        fields = np.dtype([(name, np.dtype(each)) for name, each in kind], align=True)  # as the tables of the core are
+        array, begin = np.zeros(shape, np.dtype((np.record, fields))), 0
+        for name, each in kind:
+            column = np.frombuffer(data, np.dtype(each), array.size, begin)
+            array[name] = column.reshape(shape)
+            begin += column.nbytes
     array.flags.writeable = is_writeable
     return array
 

@@ -97,6 +97,7 @@ class Tree:
     def __init__(self) -> None:
         shared = np.arange(6, dtype=np.int32).reshape(2, 3)
         self.arrays = [shared, shared, np.array([True, False]), np.zeros((0, 4))]
+        self.fields = np.array([(1, 2.5), (-3, 4.5)], np.dtype([("small", np.int8), ("size", np.float64)]))
         self.own = self
         self.slots = Slotted()
         self.values = {1: "a", "b": 2**70, (3, "c"): -(2**64), None: 1.5, 2.5: b"x", False: float("inf")}
@@ -117,6 +118,8 @@ def test_any_plain_value_is_written_and_read_back() -> None:
     assert again.arrays[0] is again.arrays[1]
     assert again.arrays[0].dtype == np.int32
     assert again.arrays[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert again.fields.tolist() == tree.fields.tolist()
+    assert again.fields[1].small == -3
     assert again.values == tree.values
     assert again.sets == tree.sets
     assert (again.record, again.scalar) == (tree.record, tree.scalar)
@@ -136,6 +139,7 @@ def test_what_is_not_plain_is_refused_by_name() -> None:
         (len, "builtin"),
         (lambda: 0, "function"),
         (np.array([object()]), "array of object"),
+        (np.zeros(1, np.dtype([("pair", np.int64, 2)])), "pair"),
         (Tree, "type"),
     ):
         with pytest.raises(InputError, match=reason):
