@@ -30,7 +30,7 @@ from qbatch.wire.records import JobRecord
 
 APPLICATION = 0x71626174
 DATABASE = "qbatch.db"
-VERSION = 5
+VERSION = 6
 """The version of all that a directory holds: the database, journal entries, snapshots, records.  Another one is refused."""
 RESERVE = 4 << 20
 
