@@ -84,7 +84,7 @@ class ShapeBook:
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
                 is_tight = not is_loose(self._machine, job, asked)
-                is_valid = _is_valid(job, asked)
+                is_valid = bool(request) and _is_valid(job, asked)  # chunks of one host may name two
                 head = _head(job, asked, len(request), self._used + len(types), is_tight) if is_valid else _INVALID
                 self._has_tight |= is_tight
                 heads.append(head)
@@ -138,7 +138,7 @@ def _is_valid(job: Job, request: Request) -> bool:
     total, memory = _in_all(request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
-    return job.placing in PLACINGS and is_whole and is_sane and bool(request)
+    return job.placing in PLACINGS and is_whole and is_sane
 
 
 def _in_all(request: Request) -> tuple[int, int]:

@@ -269,6 +269,14 @@ def test_any_division_into_the_chunks_is_taken() -> None:
         assert engine.state_of(0) is State.RUNNING
 
 
+def test_chunks_that_are_to_be_on_one_host_and_name_two_are_refused() -> None:
+    job = asks((1, 1, 10, 0), (1, 1, 10, 1), placing="pack")
+    engine = Engine(TWO, load_policy("easy"), is_audited=True)
+    done = engine.handle(0, [Submitted(job), Submitted(asks((1, 1, 10, 1)))])
+    assert [row for row, _ in done.refused] == [0]
+    assert engine.state_of(1) is State.RUNNING
+
+
 def test_shapes_that_nobody_waits_with_are_forgotten() -> None:
     book = ShapeBook(TWO)
     jobs = [Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row) for row in range(5000)]
