@@ -40,6 +40,7 @@ from qbatch.papers.scojo_runs import (
     sized,
 )
 from qbatch.planning import search as searching
+from qbatch.planning.kernels.discrepancy import SEARCHED_JOB
 from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES
@@ -90,8 +91,7 @@ def nodes_of(jobs: int) -> int:
 @cache
 def counted_nodes(jobs: int) -> int:
     """Return how many placements the search makes that looks at every order."""
-    asked = np.empty((4, jobs), np.int64)
-    asked[:] = [[1], [1_000_000], [1_000_000], [0]]
+    asked = np.array([(1, 1_000_000, 1_000_000, 0)] * jobs, SEARCHED_JOB)
     rules = searching.SearchRules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
     return searching.search(0, _new_profile(jobs, 0, 4 * jobs), asked, rules).nodes
 

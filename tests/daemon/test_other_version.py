@@ -19,7 +19,9 @@ from qbatch.daemon.store import StorageError, Store
 from tests.daemon.harness import Daemon
 from tests.harness import command
 
-REFUSED = "was written by another version of qbatch (version 1 of the store; this one reads 5), and is left as it is; "
+REFUSED = (
+    f"was written by another version of qbatch (version 1 of the store; this one reads {store.VERSION}), and is left as it is; "
+)
 
 
 @pytest.fixture
