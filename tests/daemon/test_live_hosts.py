@@ -141,8 +141,12 @@ class Lived(NamedTuple):
 
 
 def lived(record: JobRecord, first: int = 0) -> Lived:
-    pauses = tuple((since - first, (until or 0) - first) for since, until in record.pauses if until != since)
-    return Lived((record.started or 0) - first, (record.ended or 0) - first, pauses)
+    pauses = [(since - first, (until or 0) - first) for since, until in record.pauses if until != since]
+    ended = (record.ended or 0) - first
+    if pauses and pauses[-1][1] == ended:
+        # Its process ended before the signal to stop reached it: it ran until then, and in a replay it ends then.
+        ended, _ = pauses.pop()
+    return Lived((record.started or 0) - first, ended, tuple(pauses))
 
 
 def replayed(schedule: Schedule) -> list[Lived]:
