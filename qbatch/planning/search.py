@@ -83,7 +83,7 @@ def search(now: int, base: Int64Array, jobs: RecordArray, rules: SearchRules) ->
     """Search an order in which the jobs are worth least.
 
     Args:
-        now: microseconds; nobody is placed before.
+        now: microseconds; no job is placed before it.
         base: the profile on which they are placed (:mod:`qbatch.planning.kernels.profile`); it stays as it is.
         jobs: ``[n]`` of ``SEARCHED_JOB`` (:mod:`qbatch.planning.kernels.discrepancy`), n > 0, in the first order.
     """

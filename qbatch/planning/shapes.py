@@ -35,7 +35,7 @@ class Shapes(NamedTuple):
 
 
 class ShapeBook:
-    """Keeps the shapes as jobs arrive, and forgets those that nobody waits with."""
+    """Keeps the shapes as jobs arrive, and forgets those of jobs that wait no more."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -84,7 +84,7 @@ class ShapeBook:
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
                 is_tight = not is_loose(self._machine, job, asked)
-                is_valid = bool(request) and _is_valid(job, asked)  # chunks of one host may name two
+                is_valid = bool(request) and _is_valid(job, asked)  # chunks that are to be on one host may name two
                 head = _head(job, asked, len(request), self._used + len(types), is_tight) if is_valid else _INVALID
                 self._has_tight |= is_tight
                 heads.append(head)
@@ -101,7 +101,7 @@ class ShapeBook:
         return len(self._numbers) > self._limit
 
     def renew(self, jobs: Iterable[Job]) -> None:
-        """Keep the shapes of these jobs (all who wait) only."""
+        """Keep the shapes of these jobs (all that wait) only."""
         self._clear()
         self.add(list(jobs))
         self._limit = max(_FEWEST, 2 * len(self._numbers))
@@ -134,7 +134,7 @@ def is_loose(machine: Machine, job: Job, request: Request) -> bool:
 
 
 def _is_valid(job: Job, request: Request) -> bool:
-    """Tell whether a request does not contradict itself."""
+    """Tell whether a request agrees with itself and with its job."""
     total, memory = _in_all(request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62

@@ -77,14 +77,14 @@ def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int6
                 hosts[FREE, CPUS, host] != hosts[THERE, CPUS, host] or hosts[FREE, MEMORY, host] != hosts[THERE, MEMORY, host]
             ):
                 continue
-            room = 1 if placing == SCATTER else min(left, free // procs)
+            fitting = 1 if placing == SCATTER else min(left, free // procs)
             if memory > 0 and hosts[THERE, MEMORY, host] > 0:
-                room = min(room, (hosts[FREE, MEMORY, host] - taken[MEMORY, host]) // memory)
-                if room <= 0:
+                fitting = min(fitting, (hosts[FREE, MEMORY, host] - taken[MEMORY, host]) // memory)
+                if fitting <= 0:
                     continue
-                taken[MEMORY, host] += room * memory
-            taken[CPUS, host] += room * procs
-            left -= room
+                taken[MEMORY, host] += fitting * memory
+            taken[CPUS, host] += fitting * procs
+            left -= fitting
             if left == 0:
                 break
         if left > 0:
@@ -211,7 +211,7 @@ def backfill(
     """One pass of EASY on hosts; return how many parts began.
 
     The head is the first that does not fit; its *shadow* time the first expected end at which it does.  A job
-    behind it starts if it fits now and either ends by the shadow time or leaves the head room at that time.
+    behind it starts if it fits now and either ends by the shadow time or leaves enough for the head at that time.
     ``facts``: the number of jobs that started in order, and the shadow time.  ``learned[2, shapes]``: the age at
     which a shape did not fit, and at which it stood in the head's way.
     """

@@ -28,10 +28,10 @@ SEARCHED_JOB = record(
         ("procs", np.int64),
         ("booked", np.int64),  # how long it books
         ("estimate", np.int64),
-        ("age", np.int64),  # how long it has been there
+        ("age", np.int64),  # time since its submission
     ]
 )
-"""A job whose place in the order is searched; durations are in microseconds."""
+"""A job for which the search finds a place in the order; durations are in microseconds."""
 
 LEX, ILDS, DDS = 0, 1, 2
 """Walks: without restriction; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, free above, none below."""
@@ -331,7 +331,7 @@ def _complete(
 
 @kernel
 def _is_first(is_taken: BoolArray, job: int) -> bool:
-    """Tell whether nobody before a job is left."""
+    """Tell whether all jobs before this one are taken."""
     first = 0
     while first < job and is_taken[first]:
         first += 1

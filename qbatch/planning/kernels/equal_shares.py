@@ -3,8 +3,8 @@
 The rules and their source stand in :mod:`qbatch.policies.equispatial`.  The live policy and the compiled one call the same
 kernels: :func:`depart` and :func:`come` for what happened, then :func:`share_pass` and :func:`write_changes`.
 
-Who is there is one table, each job in a slot that stays the same.  The jobs of a host are a list in order of sequence; those
-for which no host has memory are the list of the *queue*, the line behind the last host.
+One table holds the jobs that are there, each in a slot that stays the same.  The jobs of a host are a list in order of sequence;
+those for which no host has memory are the list of the *queue*, the line behind the last host.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ SHARES = record(
 
 
 class SharesState(NamedTuple):
-    """Who shares ``H`` hosts equally: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``, the hosts, and behind them
-    the queue; ``counts[1]`` of ``SHARES``."""
+    """The jobs that share ``H`` hosts: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``, the hosts, and behind
+    them the queue; ``counts[1]`` of ``SHARES``."""
 
     jobs: RecordArray
     hosts: RecordArray
@@ -102,7 +102,8 @@ NEVER = -FOREVER
 """``last`` of a host that was never divided."""
 
 ALL, FAVOURED, OTHERS = 0, 1, 2
-"""Jobs of a host among which processors are divided: all but guests; of those who is to get all that it asks for; the rest."""
+"""Jobs of a host among which processors are divided: all but guests; of those the ones that are to get all that they ask for; the
+rest."""
 
 _LEVELS = 64
 """So many levels are remembered while the shares of those that wait are found."""
@@ -171,7 +172,7 @@ def unlink(slot: int, state: SharesState) -> None:
 
 @kernel
 def touch(now: int, host: int, state: SharesState) -> None:
-    """Bring the books of a host, or of the queue, up to date: who executed how long, what is owed to whom."""
+    """Bring the books of a host, or of the queue, up to date: how long each job has executed, and what is owed to it."""
     at, counts = state.hosts[host], state.counts[0]
     is_queue, length = host == state.hosts.shape[0] - 1, now - at.at
     at.is_touched, at.at = 1, now
@@ -291,10 +292,10 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
 
 @kernel
 def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -> int:
-    """Divide processors equally: nobody above its request, the remainder one each in order; return how many are given.
+    """Divide processors equally: no job gets more than it asks for, the remainder one each in order; return how many are given.
 
     Args:
-        is_given: whether each has the processors now; else what it gets is only its share.
+        is_given: whether each job gets these processors now; otherwise they are only noted as its share.
     """
     level, spare = water_level(host, group, room, 0, state)
     given, slot = 0, state.hosts[host].first
@@ -327,7 +328,7 @@ def find_shares(host: int, state: SharesState) -> None:
 def divide(now: int, host: int, state: SharesState) -> None:
     """Divide a host among its jobs.
 
-    Who is to get all that it asks for leaves one processor to every other job; several of them share what that is.
+    A job that is to get all that it asks for leaves one processor to every other job; several such jobs share what is left.
     """
     touch(now, host, state)
     jobs, at = state.jobs, state.hosts[host]
@@ -346,7 +347,7 @@ def divide(now: int, host: int, state: SharesState) -> None:
 
 @kernel
 def extra(host: int, state: SharesState) -> int:
-    """Return how many processors above their share those of a host have to whom something is owed."""
+    """Return how many processors above their share the jobs of a host have to which something is owed."""
     if state.hosts[host].owing == 0:
         return 0
     find_shares(host, state)
@@ -464,7 +465,7 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
 def would_share(state: SharesState) -> None:
     """Say what each job that waits would have on the host that the ratio picks.
 
-    It depends on the processors that it asks for and, if the level is lower, on who comes before it on the host.
+    It depends on the processors that it asks for and, if the level is lower, on the jobs that come before it on the host.
     """
     jobs, slot = state.jobs, state.hosts[state.hosts.shape[0] - 1].first
     if slot < 0:
@@ -499,7 +500,7 @@ def next_look(now: int, host: int, state: SharesState) -> int:
 
 @allocating_kernel
 def share_pass(now: int, state: SharesState) -> int:
-    """Place who waits and divide the hosts that are due; return when to make another pass, ``FOREVER`` if nothing is to come.
+    """Place the jobs that wait and divide the hosts that are due; return when to make another pass, ``FOREVER`` for never.
 
     :func:`write_changes` tells which jobs have more or less than before.
     """

@@ -3,7 +3,7 @@
 Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of things at one instant is design.md's.
 
 A job is a *row*: its number in order of sequence.  ``enqueue`` gives an arriving row the earliest reservation,
-moving nobody; ``release`` returns the unused tail of a booking; ``compress`` is one sweep over the queue in
+moving no other job; ``release`` returns the unused tail of a booking; ``compress`` is one sweep over the queue in
 which each job is lifted out and put back at the earliest feasible instant; ``next_start`` and ``take_due`` hand
 out the rows whose planned start has come.
 
@@ -141,7 +141,7 @@ def has_room_to_sweep(profile: Int64Array, counts: RecordArray, additions: int) 
 
 @allocating_kernel
 def waiting_places(queue: RecordArray, counts: RecordArray) -> Int64Array:
-    """Return the places of the queue at which somebody waits, in order of arrival."""
+    """Return the places of the queue at which a row waits, in order of arrival."""
     found = np.empty(queued(counts), np.int64)
     count = 0
     for place in range(counts[0].queued):
@@ -210,7 +210,7 @@ def note_release(released: RecordArray, counts: RecordArray, start: int, end: in
             start = min(start, released[span].begin)
             end = max(end, released[span].end)
         counts[0].released = 0
-        # Whoever counted the releases must count anew.
+        # What was counted of the releases so far does not hold any more.
         counts[0].sweeps += 1
     released[counts[0].released].begin = start
     released[counts[0].released].end = end
@@ -304,7 +304,7 @@ def enqueue(
     estimate: int,
     now: int,
 ) -> int:
-    """Queue a row with the earliest reservation that moves nobody; return its planned start."""
+    """Queue a row with the earliest reservation that moves no other job; return its planned start."""
     duration = booked(estimate)
     where = counts[0].queued
     counts[0].queued = where + 1
@@ -412,8 +412,8 @@ def compress_by_start(
     """Make one sweep in order of planned start as it stood before the sweep, ties by sequence.
 
     Lifting out and putting back one by one in that order is the same as placing all anew in that order on a
-    profile of the running jobs: whoever is planned later does not stand in the way of a start before its own.
-    By the same argument nobody is delayed, so that the paper's fallback never acts.
+    profile of the running jobs: a job that is planned later does not stand in the way of an earlier start.
+    By the same argument no job is delayed, so that the paper's fallback never acts.
     """
     arrived = waiting_places(queue, counts)
     planned = np.empty(arrived.shape[0], np.int64)

@@ -6,7 +6,7 @@ spec/papers.md 4.10, rules 4 to 7 and 16.
 The jobs that are there are ``jobs[space]`` of ``TIMED_JOB``, in order of row, ``count`` of them in use.  A *node* is a processor,
 numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row that owns a node, by
 class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1 for none, ``CLOSED``
-where the host takes nobody.  The profile is in *class time*: it counts as if the slice never ended, but what is not of its
+where the host takes no job.  The profile is in *class time*: it counts as if the slice never ended, but what is not of its
 class goes at its end.
 
 Passes write what they decide to ``decisions[2, 1 + n]``: column 0 holds how many there are, each further one a row, and whether
@@ -43,7 +43,7 @@ WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
 its hosts have no nodes for it to own yet."""
 
 NOBODY, CLOSED = -1, -2
-"""In ``busy``: a node on which nobody runs, and one that takes nobody."""
+"""In ``busy``: a node on which no job runs, and one that takes none."""
 
 START, RESUME = 0, 1
 """Decisions."""
@@ -70,7 +70,7 @@ def left_of(jobs: RecordArray, slot: int, now: int) -> int:
 
 @kernel
 def leave(jobs: RecordArray, count: int, slot: int, owners: Int64Array, busy: Int64Array) -> None:
-    """Take a job out of the table; its nodes are nobody's."""
+    """Take a job out of the table; no job owns its nodes any more."""
     row, kind = jobs[slot].row, jobs[slot].kind
     if jobs[slot].state >= RUNNING:
         for node in range(len(busy)):
@@ -115,7 +115,7 @@ def _decide(decisions: Int64Array, row: int, what: int) -> None:
 
 @kernel
 def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
-    """Start a job on the first nodes on which nobody runs and that no job of its own class owns, if there are enough (rule 6)."""
+    """Start a job on the first nodes on which no job runs and that no job of its own class owns, if there are enough (rule 6)."""
     row, kind, procs = jobs[slot].row, jobs[slot].kind, jobs[slot].procs
     missing = procs
     for node in range(len(busy)):
@@ -138,7 +138,7 @@ def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int
 
 @kernel
 def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
-    """Let a suspended job go on, on its own nodes, if nobody runs there."""
+    """Let a suspended job go on, on its own nodes, if no job runs there."""
     row, kind = jobs[slot].row, jobs[slot].kind
     for node in range(len(busy)):
         if owners[kind, node] == row and busy[node] != NOBODY:
@@ -206,7 +206,7 @@ def backfill_easily(
 
     Args:
         is_in_order: the first that does not fit is booked at its earliest, before the rest is looked at (EASY).
-        is_placing, progress: as :func:`book_in_order` takes them; the caller books whom it starts.
+        is_placing, progress: as :func:`book_in_order` takes them; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -234,7 +234,7 @@ def let_in(
     others until the slice ends (rules 7 and 16).
 
     Args:
-        is_placing, progress: as :func:`book_in_order` takes them; the caller books whom it starts.
+        is_placing, progress: as :func:`book_in_order` takes them; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]

@@ -65,7 +65,7 @@ SINCE, OF_ROW = -2, -1
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
     """Return a type of records whose fields are attributes in plain Python too.
 
-    They are aligned: what is made of others by the compiler is slower (sweeps over a plan by a tenth).
+    Their fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a tenth longer).
     """
     assert not any(hasattr(np.record, name) for name, _ in fields), "what NumPy calls so would be found instead"
     return np.dtype((np.record, np.dtype(fields, align=True)))

@@ -30,8 +30,8 @@ RULES = record(
         ("discipline", np.int64),
         ("limit", np.int64),  # of ``LSTF``
         ("is_lowest", np.int64),  # whether ties go to the first station
-        ("window_from", np.int64),  # the window in which is measured, microseconds
-        ("window_to", np.int64),
+        ("window_from", np.int64),  # when the measured window begins, microseconds
+        ("window_to", np.int64),  # and when it ends
     ]
 )
 """What is simulated."""
