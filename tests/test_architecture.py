@@ -40,15 +40,6 @@ def test_no_class_has_more_than_20_public_methods() -> None:
     assert wide == []
 
 
-def test_a_class_name_means_one_thing_in_the_whole_house() -> None:
-    found: dict[str, list[str]] = {}
-    for path, tree in trees():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    assert {name: places for name, places in found.items() if len(places) > 1} == {}
-
-
 def test_every_room_says_what_lives_in_it_and_what_must_not() -> None:
     for room in sorted(path.parent for path in FILES if path.name == "__init__.py" and path.parent.name != "qbatch"):
         text = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
