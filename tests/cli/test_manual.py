@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from qbatch.cli.main import COMMANDS
-from qbatch.cli.manual import EXIT_CODES, PBS_COMMANDS, escaped, pages, write
+from qbatch.cli.manual import PBS_COMMANDS, escaped, pages, write
 from qbatch.cli.pbs.option_texts import OPTIONS
 from tests.cli.pbs.test_processes import PBS_COMMANDS as TRIED
 
@@ -60,11 +60,6 @@ def test_a_command_with_exit_codes_of_its_own_has_them_in_its_page() -> None:
     assert "unknown job" not in pages_["qrun.1"]
     assert "unknown job" in pages_["qdel.1"]
     assert "outside of a job" in pages_["pbsdsh.1"]
-
-
-def test_the_exit_codes_are_those_of_the_design() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("Exit codes of `qbatch`:")[2]
-    assert all(f"{code} " in readme for code in EXIT_CODES if code != "130")
 
 
 def test_nothing_in_a_text_is_a_request() -> None:

@@ -270,7 +270,7 @@ def test_when_processors_alone_decide() -> None:
 
 
 def test_the_example_of_the_manual_is_a_machine_file() -> None:
-    manual = (Path(__file__).resolve().parents[2] / "docs" / "machine.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
     machine = parse_machine(example, "machine.md")
     assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (65, (("short", 4),), 3)

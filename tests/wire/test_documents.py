@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_every_verb_with_its_fields_and_role_is_documented() -> None:
-    lines = (DOCS / "protocol.md").read_text(encoding="utf-8").splitlines()
+    lines = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8").splitlines()
     for kind in requests.MUTATING + requests.ASKING:
         fields = [f"`{name}`" for name in kind.__struct_fields__ if name not in ("v", "id")]
         start = f"| `{kind.__struct_config__.tag}` | {WHO[kind]} | {', '.join(fields) or '-'} |"
@@ -21,7 +21,7 @@ def test_every_verb_with_its_fields_and_role_is_documented() -> None:
 
 
 def test_every_error_code_is_documented() -> None:
-    text = (DOCS / "protocol.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8")
     for code, (pbs, exit_code) in errors.CODES.items():
         assert f"| `{code}` | {pbs} ({code_of(pbs)}) | {exit_code} |" in text
 
