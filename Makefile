@@ -87,7 +87,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) --editable '.[report,tui,dask,catalogue,test,lint,docs]'
+	$(PIP) --editable '.[report,tui,dask,catalogue,gym,test,lint,docs]'
 	touch $@
 
 # The report's page is tested in Debian's chromium; where there is none and none can be installed, those tests are skipped.

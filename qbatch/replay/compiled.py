@@ -19,7 +19,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit
 from qbatch.planning.kernels.jit import is_kept, is_loaded
-from qbatch.planning.kernels.live import uncompiled
+from qbatch.planning.kernels.live import live, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
@@ -42,7 +42,7 @@ from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAI
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
 from qbatch.replay.calendar import ProgressCallback, left_waiting
-from qbatch.replay.kernels.loop import loop_around
+from qbatch.replay.kernels.loop import loop_around, stops_of
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 
@@ -79,27 +79,62 @@ def run_compiled(
     Raises:
         DecisionError: the policy asked for something that may not happen.
     """
-    machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
-    memory = compiled.new_memory(work, machine)
-    jobs, log = jobs_and_log(work, machine, compiled, memory)
-    state, done = state_of(work, machine, compiled), _done(work, compiled)
-    counts, has_admission = state.counts[0], len(log.may_run) > 0
-    for run_some, budget in _stages(loop_of(compiled, has_admission=has_admission), len(work)):
-        is_done = run_some(jobs, log, state, done, memory, budget)
-        if progress is not None:
-            progress(int(counts["arrived"]), int(counts["now"]))
-        if is_done:
-            break
-        if len(state.intervals) and 2 * counts["intervals"] > len(state.intervals):
-            state = state._replace(intervals=np.concatenate([state.intervals, np.empty_like(state.intervals)]))
-    if counts["fault"]:
-        number = int(work.number[int(counts["fault_row"])])
-        why = _FAULTS[int(counts["fault"])].format(number=number)
-        raise DecisionError(f"policy {name} at {int(counts['now']) / 1e6:.15g} s: {why}")
-    left = np.flatnonzero(done.start == -1)
-    if len(left):
-        raise DecisionError(left_waiting(name, len(left), int(work.number[left[0]]), int(counts["free"])))
-    return _schedule(work, machine, compiled, name, memory, state, done)
+    return CompiledReplay(work, machine, compiled, name).run(progress)
+
+
+class CompiledReplay:
+    """The tables of a replay under a policy's kernel.
+
+    Args:
+        name: of the policy, for the schedule and for errors.
+    """
+
+    def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
+        machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
+        self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
+        self._memory = compiled.new_memory(work, machine)
+        self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
+        self.state, self._done = state_of(work, machine, compiled), _done(work, compiled)
+
+    def run(self, progress: ProgressCallback | None = None) -> Schedule:
+        """Run to the end and return the schedule.
+
+        Raises:
+            DecisionError: the policy asked for something that may not happen.
+        """
+        counts = self.state.counts[0]
+        loop = loop_of(self._compiled, has_admission=len(self._log.may_run) > 0)
+        for run_some, budget in _stages(loop, len(self._work)):
+            is_over = run_some(self._jobs, self._log, self.state, self._done, self._memory, budget)
+            if progress is not None:
+                progress(int(counts["arrived"]), int(counts["now"]))
+            if is_over:
+                break
+            intervals = self.state.intervals
+            if len(intervals) and 2 * counts["intervals"] > len(intervals):
+                self.state = self.state._replace(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
+        if counts["fault"]:
+            number = int(self._work.number[int(counts["fault_row"])])
+            why = _FAULTS[int(counts["fault"])].format(number=number)
+            raise DecisionError(f"policy {self._name} at {int(counts['now']) / 1e6:.15g} s: {why}")
+        return self.schedule()
+
+    def stops(self) -> Iterator[int]:
+        """Return the instants at which the kernel stops the loop (:func:`qbatch.replay.kernels.loop.rounds_to_stops`)."""
+        of_tables = live(stops_of(self._compiled.decide, self._compiled.needs))
+        return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
+
+    def schedule(self) -> Schedule:
+        """Return the schedule, when the loop is at its end.
+
+        Raises:
+            DecisionError: a job was left waiting.
+        """
+        left = np.flatnonzero(self._done.start == -1)
+        if len(left):
+            number, free = int(self._work.number[left[0]]), int(self.state.counts[0]["free"])
+            raise DecisionError(left_waiting(self._name, len(left), number, free))
+        return _schedule(self._work, self._machine, self._compiled, self._name, self._memory, self.state, self._done)
 
 
 def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:

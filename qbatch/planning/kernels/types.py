@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Int64Array: TypeAlias = NDArray[np.int64]
 Float64Array: TypeAlias = NDArray[np.float64]
+Float32Array: TypeAlias = NDArray[np.float32]
 Int8Array: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Record: TypeAlias = Any

@@ -238,3 +238,22 @@ def rounds_of(needs: Needs) -> Callable[..., Iterator[int]]:
     constants = {name.upper(): value for name, value in needs._asdict().items()}
     constants |= {"HAS_ADMISSION": True, "STOPS": True}
     return with_constants(rounds_to_decide, run_to_decision=with_constants(run_rounds, **constants))
+
+
+@kernel
+def rounds_to_stops(
+    jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any
+) -> Iterator[int]:  # fmt: skip
+    """Run to the end, and stop on the way where ``decide`` sets ``counts.until`` before its instant; yield that instant.
+
+    The caller sets ``counts.until`` back before it goes on.
+    """
+    while not run_to_decision(jobs, log, state, done, memory, FOREVER):
+        yield int(state.counts[0].now)
+
+
+@cache
+def stops_of(decide: Callable[..., int], needs: Needs) -> Callable[..., Iterator[int]]:
+    """Return the stops of the loop around a ``decide`` of ours."""
+    run = loop_around(decide, needs, has_admission=True, is_checked=False)
+    return with_constants(rounds_to_stops, run_to_decision=run)
