@@ -1,7 +1,6 @@
-"""One compiled run: the tables that the loop (:mod:`qbatch.replay.kernels.loop`) starts with, and the schedule that it leaves.
+"""One compiled run: the initial tables of the loop (:mod:`qbatch.replay.kernels.loop`), and the schedule that it leaves.
 
-This file imports the kernels: they load in a tenth of a second and compile in seconds, and only a run that needs them pays for
-that.
+This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them imports it.
 """
 
 from __future__ import annotations
@@ -47,24 +46,24 @@ from qbatch.replay.kernels.loop import loop_around, stops_of
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 BUDGET = 50_000
-"""Rounds between two looks at progress and interruption."""
+"""Rounds between two checks of progress and interruption."""
 
 LITTLE = 4000
-"""From this many jobs on, plain Python certainly takes longer."""
+"""With this many jobs or more, plain Python certainly takes longer."""
 
 FEW = 100
-"""Rounds between two looks at how long plain Python has taken."""
+"""Rounds between two measurements of the time that plain Python has taken."""
 
 _plain_seconds = 0.2
 """How long loops may still run in plain Python in this process before the compiler is loaded, which takes longer."""
 
 KEPT_SOONER = 5
-"""How many times sooner than the compiler a kept object is loaded."""
+"""A kept object loads this many times faster than the compiler."""
 
 _FAULTS = {
     NOT_WAITING: "job {number} may not start: it does not wait",
-    NO_ROOM: "job {number} may not start: there is no room for it",
-    NO_NUMBER: "its kernel returned a number of starts that cannot be",
+    NO_ROOM: "job {number} may not start: it does not fit",
+    NO_NUMBER: "its kernel returned an impossible number of starts",
     NOT_LATER: "it asks for a pass that is not later",
 }
 
@@ -145,13 +144,13 @@ def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
 
 
 def is_warm(compiled: Compiled) -> bool:
-    """Tell whether the loop is likely to be on disk already (else its first call compiles)."""
+    """Return whether the loop is probably on disk already (if not, its first call compiles)."""
     loop = loop_of(compiled, has_admission=compiled.needs.has_hosts)
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
 def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
-    """Return what the jobs ask for, and what the log knows of them."""
+    """Return the requests of the jobs, and the log's knowledge of them."""
     if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
         return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
     asked = np.empty((NAMED + len(machine.resources), len(work)), np.int64)
@@ -168,7 +167,7 @@ def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: A
 
 
 def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
-    """Return the tables of a machine on which nothing has happened yet."""
+    """Return the tables of a machine before its first event."""
     needs, rows, most = compiled.needs, len(work), min(len(work), machine.procs) + 1
     is_interrupting = needs.gives == INTERRUPTIONS
     interrupted = most if is_interrupting else 0
@@ -177,7 +176,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
     there = Machine(space_of(machine).places(machine)).there
-    # Each part of a job has a processor; behind those in use there is space for all of one job.
+    # Each part of a job has a processor; after those in use there is space for all parts of one job.
     places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == NO_PARTS else most
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
     runs["is_trial"] = runs["is_cut"] = 0
@@ -200,7 +199,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
 
 
 def _done(work: Workload, compiled: Compiled) -> ScheduleTable:
-    """Return a schedule in which nothing has happened yet."""
+    """Return the schedule before the first event."""
     needs, rows = compiled.needs, len(work)
 
     def column(is_kept: bool) -> Any:
@@ -215,7 +214,7 @@ def _done(work: Workload, compiled: Compiled) -> ScheduleTable:
 def _schedule(
     work: Workload, machine: Machine, compiled: Compiled, name: str, memory: Any, state: StateTables, done: ScheduleTable
 ) -> Schedule:  # fmt: skip
-    """Return the schedule that a loop has left."""
+    """Return the schedule of a finished loop."""
     counts, start = state.counts[0], done.start
     refused, rejected = np.flatnonzero(start == REFUSED_START) if counts["refused"] else (), []
     for row in map(int, refused):
@@ -232,7 +231,7 @@ def _schedule(
 
 
 def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, memory: Any) -> tuple[str, str]:
-    """Return why a job was refused when it arrived, a code and a text: by admission, or else by the policy."""
+    """Return why a job was refused when it arrived, a code and a text: by admission, else by the policy."""
     asked = Job(
         number=0, submit=int(work.submit[row]), procs=int(work.procs[row]), estimate=int(work.estimate[row]),
         memory=int(work.memory[row]), resources=work.resources_of(row),
@@ -244,7 +243,7 @@ def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, mem
 
 
 def _stages(loop: Run, rows: int) -> Iterator[tuple[Run, int]]:
-    """Give a loop and how many rounds it is to run, without end: plain Python while that takes less than loading the compiler."""
+    """Yield a loop and its number of rounds, without end: plain Python while that takes less than loading the compiler."""
     global _plain_seconds
     if not is_loaded() and rows <= LITTLE:
         plain, sooner = uncompiled(loop), KEPT_SOONER if is_kept(loop) else 1

@@ -179,7 +179,7 @@ def test_a_model_has_one_name(text: str, name: str) -> None:
         ("exact:rest=wild", "there is no model 'wild'"),
         ("exact:rest=f:2,rest=f:3", "no parameter 'rest'"),
         ("perfect:share=1", r"no parameter 'share' \(it takes none\)"),
-        ("rounded:of", "'of' is no parameter; write name=value"),
+        ("rounded:of", "'of' is not a parameter; write name=value"),
         ("tsafrir:largest=-1", "largest=-1 is not a whole number from 0"),
         ("rounded:of=rounded:of=rounded:of=rounded:of=log", "models inside each other"),
         ("", "there is no model ''"),
