@@ -52,7 +52,7 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
     named = ("replay", log, "--procs", 12, "-p", "immediate:inner=easy")
     code, _, err = command(capfd, *named, "--out", out, "--jobs", tmp_path / "rows.csv")
     assert code == 0
-    assert "2 jobs ran in pieces: --jobs and --swf do not say when" in err
+    assert "2 jobs were suspended or resized: --jobs and --swf do not hold" in err
     for form, count in (("swf", 1), ("csv", 1), ("parquet", 1), ("batsim", 1), ("chrome", 0)):
         code, _, err = command(capfd, "export", form, out, "-o", tmp_path / form)
         assert code == 0
@@ -158,7 +158,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
     [
         (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim, result"),
         (("result", "RESULT"), 2, "name it with -o DIR"),
-        (("result", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("result", "RESULT", "-o", "RESULT"), 2, "is the source of the export; name another file"),
         (
             ("result", "RESULT", "-o", "new", "--procs", "999"),
             2,
@@ -171,7 +171,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
         (("csv", "absent"), 3, "absent"),
         (("csv", DEMO), 3, "is a log, not a result"),
         (("csv", "RESULT", "-o", "absent/x"), 4, "does not exist; create it first"),
-        (("csv", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("csv", "RESULT", "-o", "RESULT"), 2, "is the source of the export; name another file"),
         (("csv", "RESULT", "--socket", "/x"), 2, "leave one out"),
         (("csv", "--policy", "easy"), 2, "are for a result or job rows"),
         (("csv", "--socket", "/nowhere/at/all"), 5, "/nowhere/at/all"),

@@ -372,7 +372,7 @@ def test_an_interrupted_sweep_keeps_its_runs_and_goes_on(tmp_path: Path, how: si
         kept = len(store)
     assert 2 < kept < 184
     if how == signal.SIGINT:
-        assert f"{kept} of 184 runs kept in {out}; the same command goes on" in said
+        assert f"{kept} of 184 runs kept in {out}; the same command resumes" in said
         document, rows = json.loads((out / DOCUMENT).read_text()), rows_of(out)
         assert document["missing"] == 184 - kept == sum(row["status"] == "missing" for row in rows)
     else:
