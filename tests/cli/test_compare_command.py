@@ -140,7 +140,7 @@ def test_replicas_of_other_logs_are_taken_where_that_is_asked_for_and_said(capfd
     monkeypatch.chdir(replays)
     code, out, err = command(capfd, "first", "--with", "second", "--json")
     assert (code, json.loads(out)["pairs"], err) == (0, 2, "")
-    assert command(capfd, "first", "--with", "other")[2].endswith("--logs-differ takes other logs as replicas too\n")
+    assert command(capfd, "first", "--with", "other")[2].endswith("--logs-differ allows other logs as replicas too\n")
     code, out, err = command(capfd, "first", "--with", "other", "--logs-differ")
     assert code == 0
     assert "the pairs are of 2 different logs, as was asked for; values are means over them" in err

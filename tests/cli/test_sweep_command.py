@@ -182,7 +182,7 @@ def test_options_of_a_sweep_are_refused_of_a_result(folder: Path, capfd: pytest.
 def test_other_commands_say_what_reads_sweeps(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = command(capfd, "compare", str(folder / "out"))
     assert code == 3
-    assert "is a sweep, no result; qbatch sweep, plot and report read sweeps" in err
+    assert "is a sweep, not a result; qbatch sweep, plot and report read sweeps" in err
 
 
 def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

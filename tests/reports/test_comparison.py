@@ -303,4 +303,4 @@ def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held(
     document = compare(one, bare, ComparedSettings(parts=()))
     assert of(document, "wait_mean_s")["difference"] == 0
     assert of(document, "utilisation_submit")["difference"] > 0  # one bar from start to end holds more
-    assert [note for note in document["notes"] if "ran in pieces that bare job rows do not hold" in note]
+    assert [note for note in document["notes"] if "had execution intervals that job rows do not contain" in note]
