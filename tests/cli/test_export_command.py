@@ -71,7 +71,7 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
         assert "not checked  capacity and run times" in said
     code, said, _ = command(capfd, "verify", tmp_path / "rows.csv", "--procs", 12)
     assert code == 0
-    assert "not checked  the 2 jobs in pieces" in said
+    assert "not checked  the 2 jobs with several execution intervals" in said
 
 
 def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def test_options_alone_make_a_grid(folder: Path, tmp_path: Path, capfd: pytest.C
     [
         (["--log", "LOG"], 2, "--out DIR is missing"),
         (["-o", "OUT"], 2, "--log is missing"),
-        (["--log", "LOG", "-o", "OUT", "--load", "0.7:1"], 2, "--load: '0.7:1' is no load"),
+        (["--log", "LOG", "-o", "OUT", "--load", "0.7:1"], 2, "--load: '0.7:1' is not a load"),
         (["--log", "LOG", "-o", "OUT", "-p", "esy"], 2, "did you mean 'easy'"),
         (["--log", "LOG", "-o", "OUT", "--on", "remote"], 2, "--on 'remote'"),
         (["--log", "none.swf", "-o", "OUT"], 3, "none.swf"),

@@ -98,7 +98,7 @@ def test_the_block_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_mistakes_are_said_in_arguments(log: str) -> None:
-    with pytest.raises(qbatch.UsageError, match="sweep: load: 'x' is no load"):
+    with pytest.raises(qbatch.UsageError, match="sweep: load: 'x' is not a load"):
         qbatch.sweep(log, load="x")
     with pytest.raises(qbatch.UsageError, match="no metric 'wait'"):
         qbatch.sweep(log, "easy", on="local:1").points("wait")

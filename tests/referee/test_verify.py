@@ -299,7 +299,7 @@ def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = replace(done, pieces=None, told_pieces=done.piece_count)
     verdict = judge(done, TRIED[0])
     assert verdict.breaches == ()
-    assert any(text.startswith("the 3 jobs in pieces") for text in verdict.unchecked)
+    assert any(text.startswith("the 3 jobs with several execution intervals") for text in verdict.unchecked)
     assert any("held by jobs with one execution interval" in text for text in verdict.checked)
 
 
