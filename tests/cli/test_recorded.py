@@ -137,7 +137,7 @@ def test_pictures_reports_exports_and_the_referee_take_a_log(capfd, lived, monke
     assert code == 0
     assert "wrote" in err
     assert "log, easy, fcfs" in err
-    assert "note: mine.swf: log is what really happened, by the waits that are recorded" in err
+    assert "note: mine.swf: log is the schedule of the log itself, by its recorded waits" in err
     assert command(capfd, "export", "csv", "mine.swf", "-o", tmp_path / "rows.csv")[0] == 0
     assert command(capfd, "verify", "mine.swf", "-p", "easy", "--no-kill")[0] == 0
     assert command(capfd, "export", "result", "mine.swf", "-o", tmp_path / "kept")[0] == 0
@@ -223,7 +223,7 @@ def test_two_logs_that_only_count_their_jobs_alike_are_not_compared(capfd, lived
     other.write_text("; MaxProcs: 128\n" + "\n".join(map(" ".join, rows)) + "\n", encoding="utf-8")
     assert run(["compare", str(other), f"{lived}/result:easy"]) == 3
     said = capfd.readouterr().err
-    assert "are submitted at another time and run for another one; compare two schedules of one log" in said
+    assert "have another submission and run time here; compare two schedules of one log" in said
 
 
 @pytest.mark.parametrize("form", ["rows", "result", "log"])

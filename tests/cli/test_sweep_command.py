@@ -152,7 +152,7 @@ def test_a_picture_of_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.Captur
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--x", "lod"], "'lod' is no axis of a picture; did you mean 'load'"),
+        (["--x", "lod"], "'lod' is not an axis of a picture; did you mean 'load'"),
         (["--x", "seed"], "replicas become intervals"),
         (["--x", "policy"], "--x and --by are both policy"),
         (["--y", "wait_men"], "no metric 'wait_men'"),

@@ -273,7 +273,7 @@ def test_sentences_say_plainly_what_is_noise() -> None:
         return sentence(record | changes, "x", "y", 0.95, 0.01)
 
     assert said() == (
-        "Mean wait: no difference between x and y that could be told from noise: y is 10.0 % lower "
+        "Mean wait: no difference between x and y that stands out from noise: y is 10.0 % lower "
         "(x 1.67 min, y 1.5 min: -10 s; 95 % interval -30 s to +10 s)."
     )
     assert "too little to matter, less than 1 %: 10.0 % lower" in said(finding="negligible")
