@@ -1,14 +1,14 @@
-"""qbatch: an emulated batch system around one scheduling engine, and the library of it.
+"""qbatch: an emulated batch system around one scheduling engine, and its library.
 
-``import qbatch`` costs nothing, so that the short commands start fast: a public name loads its module when it is first used
-(PEP 562).  The rooms, and who may import whom, are drawn in README.md and enforced by the import contracts in
-``pyproject.toml``; what the names do is in ``docs/notebook.md`` and in their ``help()``.
+``import qbatch`` loads almost nothing, so that the short commands start fast: a public name loads its module when it is first
+used (PEP 562).  README.md shows the packages and which may import which; the import contracts in ``pyproject.toml`` enforce
+it.  ``docs/notebook.md`` and ``help()`` describe the public names.
 
-``qbatch.replay`` is a room and a public function at once, and Python sets the attribute of a package to whatever submodule was
-imported last.  So the attribute is the module in every order of imports, and the module can be called: it is the one object
-that ``import qbatch.replay.prepare``, ``from qbatch import replay``, ``mock.patch`` and pickle all find under this name.  A
-function in its place would be overwritten by the next import of the room, or break ``import qbatch.replay as room``.  The room
-itself knows nothing of this: the class of its module is changed here, at the moment at which Python binds it to the package.
+``qbatch.replay`` is both a package and a public function, and Python sets the attribute of a package to the submodule that was
+imported last.  So the attribute is always the module, and the module can be called.  ``import qbatch.replay.prepare``,
+``from qbatch import replay``, ``mock.patch`` and pickle all find this one object under the name.  A function in its place would
+be overwritten by the next import of the package, or break ``import qbatch.replay as package``.  The package itself does not
+know of this: its class is changed here, when Python binds it to ``qbatch``.
 """
 
 import sys
@@ -16,7 +16,7 @@ import sys
 from qbatch.distribution import __version__
 
 TYPE_CHECKING = False
-"""What ``typing`` has under this name, without the price of it: tools that check types take it for true."""
+"""The constant of ``typing``, without the cost of importing it; type checkers take it for true."""
 
 if TYPE_CHECKING:
     from typing import Any
@@ -57,7 +57,7 @@ _HOMES = {
     "qbatch.workloads.log": ("Log",),
     "qbatch.workloads.transform.deadlines": ("DeadlineLog",),
 }
-"""By module the public names that it holds."""
+"""Public names by the module that holds them."""
 
 _FUNCTION, _FUNCTION_HOME = "replay", "qbatch.library.replaying"
 
@@ -80,16 +80,16 @@ def __dir__() -> list[str]:
 
 
 class _Package(type(sys)):  # type: ignore[misc]
-    """This package, which notices when the room that is a function too is bound to it."""
+    """This package; it makes the package ``qbatch.replay`` callable when Python binds it."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name == _FUNCTION and type(value) is type(sys):
-            value.__class__ = _CallableRoom
+            value.__class__ = _CallableModule
         super().__setattr__(name, value)
 
 
-class _CallableRoom(type(sys)):  # type: ignore[misc]
-    """A room that can be called: what ``help``, ``inspect`` and pickle ask of it is answered for the function."""
+class _CallableModule(type(sys)):  # type: ignore[misc]
+    """A module that can be called; ``help``, ``inspect`` and pickle see the function."""
 
     def __call__(self, *given: "Any", **named: "Any") -> "Any":
         return self._function(*given, **named)

@@ -1,11 +1,11 @@
-"""A blocking session with a daemon: requests go out over the Unix socket, answers come back.
+"""A blocking session with a daemon: it sends requests over the Unix socket and returns the answers.
 
-What lives here: connecting, sending, waiting, retrying.  What must never come in: asyncio, NumPy, Typer, rich, or any
-knowledge of how an answer is shown; every short command imports this file and must start at once.
+This file connects, sends, waits and retries.  It imports no asyncio, NumPy, Typer or rich and does not know how answers are
+shown: every short command imports it and must start at once.
 
-When a connection breaks before the answer came, questions are asked again and so are submissions, under the same key,
-which the daemon knows: a job is queued once.  Any other command may or may not have been carried out, and
-:class:`ConnectionLost` says so.
+When a connection breaks before the answer, questions are repeated, and so are submissions, under the same key: the daemon
+knows the key and queues the job once.  Any other command may or may not have been carried out, and
+:class:`ConnectionLost` is raised.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from qbatch.wire.requests import ASKING, History, JobStatus, Request, Submit, Su
 Result = TypeVar("Result", bound=msgspec.Struct)
 
 PATIENCE = 5.0
-"""Seconds for which a broken connection is tried again (a daemon that starts again needs about one)."""
+"""Seconds during which a broken connection is tried again (a daemon needs about one to restart)."""
 
 TIMEOUT = 60.0
-"""Seconds after which an answer is taken not to come."""
+"""Seconds to wait for an answer."""
 
 _PIECE = 1 << 18
 
 
-class NoDaemon(QbatchError):  # noqa: N818 - it says what is there
+class NoDaemon(QbatchError):  # noqa: N818 - the name describes the situation
     """Nothing listens at the socket (exit code 5).  ``number``: errno of the attempt; ``path``: the socket."""
 
     exit_code = 5
@@ -49,7 +49,7 @@ class NoDaemon(QbatchError):  # noqa: N818 - it says what is there
         self.number = number
 
 
-class ConnectionLost(QbatchError):  # noqa: N818 - it says what happened
+class ConnectionLost(QbatchError):  # noqa: N818 - the name describes the event
     """The connection broke after a command was sent: it may or may not have been carried out (exit code 5)."""
 
     exit_code = 5
@@ -72,7 +72,7 @@ _FRAMES = msgspec.json.Decoder(_Frame)
 
 
 class ClientSession:
-    """A connection to the daemon; a context manager.  ``timeout``: seconds for an answer, None for ever."""
+    """A connection to the daemon; a context manager.  ``timeout``: seconds to wait for an answer; None waits without limit."""
 
     def __init__(self, path: str | None = None, timeout: float | None = TIMEOUT, patience: float = PATIENCE) -> None:
         self.path = path or socket_path()
@@ -94,11 +94,11 @@ class ClientSession:
         self.close()
 
     def connect(self) -> None:
-        """Connect, if it is not done.
+        """Connect, unless a connection is open.
 
         Raises:
-            NoDaemon: nothing listens there.
-            UnsafeDirectory: others may have put the socket there.
+            NoDaemon: nothing listens at the socket.
+            UnsafeDirectory: another user could have put the socket there.
         """
         if self._socket is not None:
             return
@@ -129,13 +129,13 @@ class ClientSession:
             self._socket = None
 
     def ask(self, request: Request, kind: type[Result], timeout: float | None = -1.0) -> Result:
-        """Send a request and return its result.  ``timeout``: seconds, None for ever, negative: the session's.
+        """Send a request and return its result.  ``timeout``: seconds; None for no limit; negative for the session's.
 
         Raises:
-            Refusal: the daemon says no; code ``timeout`` if no answer came, ``protocol-version`` if the answer cannot
+            Refusal: the daemon refuses; code ``timeout`` if no answer came, ``protocol-version`` if the answer cannot
                 be read, ``too-large`` if the request is longer than a daemon reads.
-            NoDaemon: nothing listens.
-            ConnectionLost: the connection broke, and the request is not one that can be repeated.
+            NoDaemon: nothing listens at the socket.
+            ConnectionLost: the connection broke, and the request cannot be repeated.
         """
         if isinstance(request, Submit) and not request.key:
             request = msgspec.structs.replace(request, key=os.urandom(12).hex())
@@ -168,7 +168,7 @@ class ClientSession:
         return self._decoded(frame.result, kind)
 
     def pages(self, request: JobStatus | History) -> Iterator[Jobs]:
-        """Yield the answers to a question for jobs, page after page; at least one."""
+        """Yield the answers to a request for jobs, page after page; at least one."""
         while True:
             page = self.ask(request, Jobs)
             yield page
@@ -177,16 +177,16 @@ class ClientSession:
             request = msgspec.structs.replace(request, after=page.next)
 
     def jobs(self, request: JobStatus | None = None) -> Iterator[JobRecord]:
-        """Yield the jobs that a question is about, all pages; identifiers that are not there are left out."""
+        """Yield the jobs that a request selects, from all pages; identifiers of unknown jobs are left out."""
         for page in self.pages(request or JobStatus()):
             yield from page.jobs
 
     def events(self, after: int | None = None) -> Iterator[EventRecord]:
-        """Subscribe and yield each event as it comes, for ever.  ``after``: the last number that is known.
+        """Subscribe and yield each event as it comes, without end.  ``after``: the last event number already known.
 
         Raises:
-            Refusal: ``bad-value``: events have come since ``after`` that are not kept; ask for the state anew.
-            ConnectionLost: the daemon has gone.  Who subscribes again ``after`` the last number learns whether there is
+            Refusal: ``bad-value``: some events after ``after`` are no longer kept; read the state again.
+            ConnectionLost: the daemon has gone.  A new subscription ``after`` the last number reports whether there is
                 a gap.
         """
         self.ask(Subscribe(after=after), Done)
@@ -205,7 +205,7 @@ class ClientSession:
         try:
             body = msgspec.json.encode(request)
         except UnicodeEncodeError:
-            raise Refusal("bad-value", "the request holds bytes that are no UTF-8 text") from None
+            raise Refusal("bad-value", "the request holds bytes that are not UTF-8 text") from None
         if len(body) > LONGEST_REQUEST:
             raise Refusal("too-large", f"a request of {len(body)} bytes; at most {LONGEST_REQUEST} are read")
         return body

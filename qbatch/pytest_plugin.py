@@ -1,10 +1,10 @@
-"""The pytest plugin: a private batch server for tests, real PBS commands included.
+"""The pytest plugin: a private batch server for tests, with real PBS commands.
 
 Fixtures: ``qbatch_server``, a running :class:`Server`; ``qbatch_commands``, the same with the PBS commands on PATH for the
-test and its children.  ``@pytest.mark.qbatch(config="...", executor="emulated")`` configures the server of a test; the ini
-option ``qbatch_scope`` or ``--qbatch-scope`` says how long one lives: ``function`` (default) or ``session``, in which tests
-with the same configuration share a server.  What must never come in: anything slow at import; pytest loads this file in
-every run of an environment in which qbatch is installed.
+test and its children.  ``@pytest.mark.qbatch(config="...", executor="emulated")`` configures the server of a test.  The ini
+option ``qbatch_scope`` or ``--qbatch-scope`` sets the lifetime of a server: ``function`` (default) or ``session``, in which
+tests with the same configuration share a server.  This module imports nothing slow: pytest loads it in every run of an
+environment in which qbatch is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPTIONS = ("config", "executor", "policy", "time", "torque")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the option and its ini key."""
-    text = "how long a qbatch server lives: function, or session (tests with one configuration share a server)"
+    text = "lifetime of a qbatch server: function, or session (tests with the same configuration share a server)"
     group = parser.getgroup("qbatch")
     group.addoption("--qbatch-scope", choices=("function", "session"), default=None, help=text)
     parser.addini("qbatch_scope", text, default="function")
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "qbatch(config, executor, policy, time, torque): the server of this test: a configuration (TOML text, or the "
-        "path of a file), process or emulated, a policy, real, x60 or virtual, Torque's dialect",
+        "path of a file), process or emulated, a policy, real, x60 or virtual, Torque's commands",
     )
 
 

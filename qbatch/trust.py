@@ -1,8 +1,8 @@
-"""Whether others may write to what is read: kernels to run, a daemon's socket, a result.
+"""Whether other users may write to a file that is read: kernels to run, a daemon's socket, a result.
 
-*Others* are all users but ourselves and root.  A group counts as others unless it is root's, or nobody else is in it, as in the
-groups that many systems give to each user.  A directory to which others may write is none of theirs where its sticky bit is set
-(``/tmp``): they cannot put something else in place of what is ours or root's.
+*Other users* are all but ourselves and root.  A group counts as other users unless it is root's or has no other member, as the
+groups that many systems give to each user.  A directory with a sticky bit to which others may write (``/tmp``) counts as safe:
+others cannot replace files that are ours or root's.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def others_may_write(found: os.stat_result) -> bool:
-    """Tell from the mode of a file or directory whether others may write to it; who owns it is not asked."""
+    """Whether other users may write to a file or directory, by its mode; its owner is not checked."""
     mode = found.st_mode
     return bool(mode & stat.S_IWOTH) or bool(mode & stat.S_IWGRP and _has_others(found.st_gid))
 
 
 def is_of_another(found: os.stat_result) -> bool:
-    """Tell whether something belongs neither to us nor to root."""
+    """Whether a file belongs neither to us nor to root."""
     return found.st_uid not in (0, os.geteuid())
 
 
 def check_not_open(path: Path) -> None:
-    """Refuse a file or folder to which every user may write; one that a group shares is read.
+    """Refuse a file or folder to which every user may write; accept one that a group may write to.
 
     Raises:
         InputError: naming it.
     """
     try:
         mode = path.stat().st_mode
-    except OSError:  # who reads it says so
+    except OSError:  # the reader reports this
         return
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise InputError(
@@ -47,9 +47,9 @@ def check_not_open(path: Path) -> None:
 
 
 def who_may_replace(path: str | os.PathLike[str]) -> str:
-    """Return in words by what others may put something else in place of a path; nothing where they cannot.
+    """Return a description of how other users could replace the file at a path; empty if they cannot.
 
-    Each directory on the way counts, also those behind symbolic links.  What is not there, or cannot be looked at, is no reason.
+    Every directory of the path counts, also those behind symbolic links.  A path that does not exist or cannot be read is safe.
     """
     for whole in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
         folder = "/"
@@ -71,7 +71,7 @@ def who_may_replace(path: str | os.PathLike[str]) -> str:
 
 @cache
 def _has_others(group: int) -> bool:
-    import grp  # the short commands seldom need them
+    import grp  # the short commands seldom need this
     import pwd
 
     if group == 0:
@@ -80,7 +80,7 @@ def _has_others(group: int) -> bool:
     try:
         members = set(grp.getgrgid(group).gr_mem)
     except KeyError:
-        return group != own  # a container's user without a name has such a group
+        return group != own  # a user without a name, as in a container, has such a group
     users = {user.pw_name: user for user in pwd.getpwall()}
     members |= {name for name, user in users.items() if user.pw_gid == group}
     return any(name not in users or users[name].pw_uid not in (0, own) for name in members)

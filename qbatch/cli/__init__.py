@@ -1,6 +1,6 @@
-"""The terminal commands: one file a command, and the renderers that they share.
+"""The terminal commands: one file for each command, and the renderers that they share.
 
-What lives here: options, calls into the rooms below, tables and messages.  Data goes to stdout, talk to stderr.
-What must never come in: computing.  Heavy imports (NumPy, Numba, rich) stand inside the commands that need them, so
-that ``qbatch --help`` stays quick.
+This package holds options, calls into the packages below, tables and messages.  Data goes to stdout, everything else to
+stderr.  It computes nothing.  The commands import NumPy, Numba and rich only where they need them, so that
+``qbatch --help`` starts quickly.
 """

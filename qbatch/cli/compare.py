@@ -1,4 +1,4 @@
-"""``qbatch compare``: two schedules of one log, job by job, and whether they differ at all."""
+"""``qbatch compare``: compare two schedules of one log, job by job."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ def compare(
     a: Annotated[
         str,
         typer.Argument(
-            metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with waits (as it really was)."
+            metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with its own waits."
         ),
     ],
-    b: Annotated[str | None, typer.Argument(metavar="B", help="The same; left out if A holds two policies.")] = None,
+    b: Annotated[str | None, typer.Argument(metavar="B", help="The same as A; leave it out if A holds two policies.")] = None,
     replica: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="DIR", help="A replica: a result of the same policies with another seed."),
     ] = None,
-    logs_differ: Annotated[bool, typer.Option("--logs-differ", help="Replicas may be of other logs too.")] = False,
+    logs_differ: Annotated[bool, typer.Option("--logs-differ", help="Allow replicas of other logs.")] = False,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="KEY", help="Parts: class and month if not told; size, runtime, user, ..."),
+        typer.Option("--by", metavar="KEY", help="Break down by class and month [default], size, runtime, user, ..."),
     ] = None,
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")] = 0.95,
     practical: Annotated[
-        float, typer.Option("--practical", help="Share of the larger value below which a difference does not matter.")
+        float, typer.Option("--practical", help="Ignore differences below this share of the larger value.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples of medians.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling of medians.")] = 0,
     procs: Annotated[
-        int | None, typer.Option("--procs", min=1, help="Processors of the machine of bare job rows.")
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine, if A and B are job rows.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.compare/1).")] = False,
 ) -> None:
-    """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise.
+    """Compare two schedules of one log, job by job: which is better, by how much, and whether the difference is noise.
 
-    What really happened (a log with waits) is described beside a policy, and neither is called better.
+    A log with its own waits is described next to a policy; the comparison calls neither better.
     """
     from qbatch.library.sides import comparison_of, settings_of
 

@@ -1,7 +1,7 @@
-"""What a shell completes: policies, metrics, keys of breakdowns, columns, and what the daemon knows: jobs, queues, hosts.
+"""Shell completion of policies, metrics, breakdown keys and columns, and of the daemon's jobs, queues and hosts.
 
-A parameter is completed by what its name means (:data:`BY_NAME`), the same in every command.  Nothing here may fail or say a
-word: where there is no daemon, there is nothing to complete.
+The name of a parameter selects its completion (:data:`BY_NAME`), the same in every command.  Completion must never fail or
+print: without a daemon it offers nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qbatch.client import ClientSession
 
 Found = list[tuple[str, str]]
-"""Words that may stand there, each with a word about it, which some shells show."""
+"""Possible words, each with a short description, which some shells show."""
 
 _PATIENCE = 2.0
 _MOST = 500
@@ -49,14 +49,14 @@ def metrics(incomplete: str) -> Found:
 
 
 def breakdowns(incomplete: str) -> Found:
-    """Complete what results are broken down by."""
+    """Complete a key by which results are broken down."""
     from qbatch.metrics import BREAKDOWNS
 
     return _beginning(incomplete, ((name, "") for name in BREAKDOWNS))
 
 
 def jobs(context: typer.Context, incomplete: str) -> Found:
-    """Complete the identifier of a job that the daemon has, active ones; whoever asks for more of them types on."""
+    """Complete the identifier of a job of the daemon, active ones only."""
     from qbatch.wire.requests import JobStatus
 
     def asked(session: ClientSession) -> Iterator[tuple[str, str]]:
@@ -91,7 +91,7 @@ def hosts(context: typer.Context, incomplete: str) -> Found:
 def _known(
     context: typer.Context, incomplete: str, ask: Callable[[ClientSession], Iterator[tuple[str, str]]]
 ) -> Found:  # fmt: skip
-    """Return what a daemon knows, nothing where there is none."""
+    """Return the answer of the daemon, nothing if there is no daemon."""
     from qbatch.client import ClientSession
 
     with suppress(QbatchError), ClientSession(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session:
@@ -103,12 +103,12 @@ BY_NAME: dict[str, Callable[..., Found]] = {
     "policy": policies, "policies": policies, "baseline": policies, "by": breakdowns, "metric": metrics, "identifiers": jobs,
     "job": jobs, "queue": queues, "queues": queues, "hosts": hosts,
 }  # fmt: skip
-"""What completes a parameter of this name."""
+"""The completion of a parameter, by the parameter's name."""
 
 
 def with_completion(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose parameters are completed by what their names mean."""
-    # Typer must see the very objects that are changed here, not the texts that they are made of.
+    """Return a command with completion of its parameters by their names."""
+    # Typer must see the objects that are changed here, not the source text of the annotations.
     hints = command.__annotations__ = typing.get_type_hints(command, include_extras=True)
     for name, parameter in inspect.signature(command).parameters.items():
         for told in (parameter.default, *getattr(hints.get(name), "__metadata__", ())):

@@ -1,4 +1,4 @@
-"""``qbatch config check|show|keys``: the configuration file, checked, shown with origins, explained."""
+"""``qbatch config check|show|keys``: check the configuration file, print it with origins, list its keys."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qbatch.cli.console import command_group, print_table, talk
 from qbatch.wire import paths
 
 app = command_group("Check, show and explain the configuration.")
-_FILE = typer.Option(None, "--config", help="The file, instead of the usual one.")
+_FILE = typer.Option(None, "--config", help="Configuration file, instead of the usual one.")
 
 
 @app.command("check")
 def check(
-    file: Path | None = typer.Argument(None, metavar="FILE", help="The file, instead of the usual one."),
+    file: Path | None = typer.Argument(None, metavar="FILE", help="Configuration file, instead of the usual one."),
     config: Path | None = _FILE,
 ) -> None:
-    """Check a configuration file: every key, every value, and whether it fits together."""
+    """Check a configuration file: every key, every value, and whether they fit together."""
     from qbatch.daemon.config import read_config
 
     path = file or config or paths.config_path()
@@ -32,7 +32,7 @@ def check(
 @app.command("show")
 def show(
     config: Path | None = _FILE,
-    origin: bool = typer.Option(False, "--origin", help="Say of each value where it comes from."),
+    origin: bool = typer.Option(False, "--origin", help="Show where each value comes from."),
 ) -> None:
     """Print the configuration that a daemon would have, as TOML."""
     from qbatch.daemon.config import as_toml, default_settings, read_config
@@ -57,7 +57,7 @@ def _with_origins(text: str, written: dict[str, object], source: str) -> str:
             place[table] += 1
         if " = " in line:
             name = line.partition(" = ")[0]
-            # The tables of a machine are there because the key machine was written.
+            # The key `machine` in the file produces the tables of the machine.
             is_written = table.startswith("pool.") or name in _written(written, table, place.get(table, 0))
             line = f"{line}  # {source if is_written else 'default'}"
         lines.append(line)
@@ -65,7 +65,7 @@ def _with_origins(text: str, written: dict[str, object], source: str) -> str:
 
 
 def _written(document: dict[str, object], table: str, place: int) -> dict[str, object]:
-    """Return what a file says in the table of a name that stands at a place among those of its name."""
+    """Return the contents of one table of a file, by its name and its place among the tables of that name."""
     tables = document.get(table, []) if table else [document]
     return tables[place] if isinstance(tables, list) and place < len(tables) else {}
 

@@ -1,4 +1,4 @@
-"""What the commands share: tables that are plain when piped, talk on stderr."""
+"""Output shared by the commands: tables that are plain when piped, and messages on stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command_group(text: str | None = None) -> typer.Typer:
-    """Return a group of commands whose pages of help look like all others: plain, without a word about completion."""
+    """Return a group of commands with help pages like those of all others: plain, without completion options."""
     return typer.Typer(
         add_completion=False, no_args_is_help=text is not None, rich_markup_mode=None, pretty_exceptions_enable=False,
         help=text,
@@ -22,12 +22,12 @@ def command_group(text: str | None = None) -> typer.Typer:
 
 
 def talk(text: str) -> None:
-    """Say something to the user, on stderr."""
+    """Write a message to stderr."""
     sys.stderr.write(f"{text}\n")
 
 
 def tell_written(log: Log, out: str) -> None:
-    """Say on stderr which log was written where: jobs, processors, and the time over which jobs are submitted."""
+    """Print on stderr where a log was written, with its jobs, its processors and the span of its submissions."""
     import numpy as np
 
     from qbatch.results.run_words import hours_text
@@ -41,12 +41,12 @@ def tell_written(log: Log, out: str) -> None:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """Print a table to stdout: with lines and colour on a terminal, plain and aligned when piped.
+    """Print a table to stdout: with lines and colour on a terminal, plain and aligned in a pipe.
 
     The first ``left`` columns are aligned to the left, the others to the right.
     """
     widths = [max(len(line[place]) for line in [headings, *rows]) for place in range(len(headings))]
-    # A table that the terminal would cut is printed plain: a number that lost its end is a wrong number.
+    # If the table is wider than the terminal, print it plain: a number cut at its end would be a wrong number.
     is_wide = sum(widths) + 3 * len(widths) + 1 > shutil.get_terminal_size().columns
     if sys.stdout.isatty() and not is_wide:
         from rich.console import Console

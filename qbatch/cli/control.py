@@ -1,4 +1,4 @@
-"""``qbatch delete|hold|release|rerun|move|signal|queue|host``: what is done to jobs, queues and hosts."""
+"""``qbatch delete|hold|release|rerun|move|signal|queue|host``: commands that change jobs, queues and hosts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from qbatch.wire import requests
 from qbatch.wire.records import Outcomes
 from qbatch.wire.requests import JobStatus, Request
 
-_IDENTIFIERS = typer.Argument(None, metavar="JOB", help="The jobs.")
-_USER = typer.Option("", "--user", "-u", help="All active jobs of this user.")
-_QUEUE = typer.Option("", "--queue", "-q", help="All active jobs in this queue.")
-_STATE = typer.Option("", "--state", "-s", callback=read_states, help="All active jobs in these state letters.")
-_JSON = typer.Option(False, "--json", help="The outcomes as JSON.")
-_SOCKET = typer.Option(None, "--socket", help="The daemon's socket.")
+_IDENTIFIERS = typer.Argument(None, metavar="JOB", help="Identifiers of jobs.")
+_USER = typer.Option("", "--user", "-u", help="Select all active jobs of this user.")
+_QUEUE = typer.Option("", "--queue", "-q", help="Select all active jobs in this queue.")
+_STATE = typer.Option("", "--state", "-s", callback=read_states, help="Select all active jobs in these states (letters).")
+_JSON = typer.Option(False, "--json", help="Print the outcomes as JSON.")
+_SOCKET = typer.Option(None, "--socket", help="Socket of the daemon.")
 
 
 def _chosen(names: list[str] | None, user: str, queue: str, state: str, socket: str | None) -> tuple[str, ...]:
-    """Return the jobs that a command is about: those named, or those that the selectors find."""
+    """Return the jobs of a command: those named, or those that the selectors match."""
     if names and (user or queue or state):
         raise UsageError("name jobs or select them, not both")
     if names:
@@ -44,17 +44,18 @@ def _carry_out(request: Request, socket: str | None, *, is_json: bool) -> None:
 
 def delete(
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
-    force: bool = typer.Option(False, "--force", help="At once, without waiting for its end."),
+    force: bool = typer.Option(False, "--force", help="Remove the job at once, without waiting for its end."),
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
-    """End jobs: waiting ones leave, running ones get TERM, then KILL."""
+    """Delete jobs: a waiting job leaves its queue; a running job gets TERM, then KILL."""
     jobs = _chosen(identifiers, user, queue, state, socket)
     _carry_out(requests.Delete(jobs=jobs, is_forced=force), socket, is_json=json)
 
 
 def hold(
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
-    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s."), json: bool = _JSON, socket: str | None = _SOCKET,
+    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s (user, operator, system)."),
+    json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
     """Hold jobs: they do not start until they are released."""
     _carry_out(requests.Hold(jobs=_chosen(identifiers, user, queue, state, socket), kinds=kinds), socket, is_json=json)
@@ -62,7 +63,8 @@ def hold(
 
 def release(
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
-    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s."), json: bool = _JSON, socket: str | None = _SOCKET,
+    kinds: str = typer.Option("u", "--kinds", help="Kinds of hold: u, o, s (user, operator, system)."),
+    json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
     """Release held jobs."""
     _carry_out(
@@ -79,7 +81,7 @@ def rerun(
 
 
 def move(
-    destination: str = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="The queue to move to."),
+    destination: str = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="Destination queue."),
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
@@ -89,7 +91,7 @@ def move(
 
 
 def signal(
-    name: str = typer.Argument(..., metavar="SIGNAL", help="A signal such as TERM or USR1, or suspend, or resume."),
+    name: str = typer.Argument(..., metavar="SIGNAL", help="Signal such as TERM or USR1, or suspend or resume."),
     identifiers: list[str] = _IDENTIFIERS, user: str = _USER, queue: str = _QUEUE, state: str = _STATE,
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
@@ -99,11 +101,11 @@ def signal(
 
 
 def queue(
-    action: str = typer.Argument(..., metavar="ACTION", help="enable, disable, start or stop."),
-    names: list[str] = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="The queues."),
+    action: str = typer.Argument(..., metavar="ACTION", help="One of enable, disable, start, stop."),
+    names: list[str] = typer.Argument(..., metavar="QUEUE", autocompletion=completion.queues, help="Names of queues."),
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
-    """Open and close queues: enable and disable submission, start and stop execution."""
+    """Open and close queues: enable or disable submission, start or stop execution."""
     changes = {
         "enable": {"enabled": True},
         "disable": {"enabled": False},
@@ -111,19 +113,19 @@ def queue(
         "stop": {"started": False},
     }
     if action not in changes:
-        raise UsageError(f"{action!r} is nothing to do to a queue (known: {', '.join(changes)})")
+        raise UsageError(f"{action!r} is no action on a queue (known: {', '.join(changes)})")
     _carry_out(requests.QueueControl(queues=tuple(names), **changes[action]), socket, is_json=json)
 
 
 def host(
-    action: str = typer.Argument(..., metavar="ACTION", help="drain, resume, down, up or comment."),
+    action: str = typer.Argument(..., metavar="ACTION", help="One of drain, resume, down, up, comment."),
     names: list[str] = typer.Argument(
-        ..., metavar="HOST", autocompletion=completion.hosts, help='The hosts, such as n1 or "n[01-08]".'
+        ..., metavar="HOST", autocompletion=completion.hosts, help='Hosts, such as n1 or "n[01-08]".'
     ),
-    comment: str | None = typer.Option(None, "--comment", help="A note that pbsnodes shows."),
+    comment: str | None = typer.Option(None, "--comment", help="Comment that pbsnodes shows."),
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
-    """Drain hosts, take them down, bring them back."""
+    """Drain hosts, take them down, or bring them back."""
     from qbatch.model.machine import expand_names
 
     try:

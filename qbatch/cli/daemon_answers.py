@@ -1,4 +1,4 @@
-"""What the commands that talk to a daemon share: asking, ``--json``, exit codes."""
+"""Functions shared by the commands that talk to a daemon: requests, ``--json``, exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 def ask(request: Request, kind: type[Result], socket: str | None = None, *, timeout: float | None = 60.0) -> Result:
-    """Ask the daemon one thing.
+    """Send one request to the daemon and return the answer.
 
     Raises:
         QbatchError: there is no daemon, or it refuses.
@@ -38,10 +38,10 @@ def print_json(schema: str, record: Any) -> None:
 
 
 def read_states(text: str) -> str:
-    """Return the state letters that ``--state`` was given.
+    """Return the value of ``--state`` as state letters.
 
     Raises:
-        UsageError: they are no states of jobs.
+        UsageError: a letter is no state of a job.
     """
     if set(text) <= set(STATES):
         return text
@@ -50,12 +50,12 @@ def read_states(text: str) -> str:
 
 
 def report_outcomes(said: Outcomes) -> int:
-    """Tell what was refused, on stderr; return the exit code of the last refusal, 0 if there is none."""
+    """Print the refusals on stderr; return the exit code of the last one, 0 if there is none."""
     return report_errors(each.error for each in said.outcomes if each.error is not None)
 
 
 def report_errors(errors: Iterable[ErrorRecord | None]) -> int:
-    """Tell errors on stderr; return the exit code of the last one, 0 if there is none."""
+    """Print errors on stderr; return the exit code of the last one, 0 if there is none."""
     code = 0
     for error in errors:
         if error is not None:

@@ -1,4 +1,4 @@
-"""``qbatch demo``: from nothing to a moving picture, or to a comparison, in one command and without a download."""
+"""``qbatch demo``: show the monitor at work, or a comparison of policies, in one command and without a download."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PROCS = 128
 def demo(
     out: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Keep the log, the result and pictures there; else nothing is left behind."),
+        typer.Option(metavar="DIR", help="Keep the log, the result and the pictures there [nothing is kept]."),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=10, max=1_000_000, help="Jobs of the generated log.")] = 2000,
+    jobs: Annotated[int, typer.Option(min=10, max=1_000_000, help="Number of jobs of the generated log.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated log.")] = 1,
-    speed: Annotated[float, typer.Option(min=1, max=1e6, help="Seconds of the log a second, in the monitor.")] = 5000,
+    speed: Annotated[float, typer.Option(min=1, max=1e6, help="In the monitor: seconds of the log per real second.")] = 5000,
     monitor: Annotated[
         bool | None,
-        typer.Option("--monitor/--no-monitor", help="Open the monitor; by default where there is a terminal."),
+        typer.Option("--monitor/--no-monitor", help="Open the monitor [only on a terminal]."),
     ] = None,
 ) -> None:
     """Watch a private batch system work through a generated log; then compare three policies on it."""
@@ -57,7 +57,7 @@ def demo(
 
 @contextlib.contextmanager
 def _folder(out: str | None) -> Iterator[Path]:
-    """The folder in which the demonstration works: one that is kept, or one that is gone afterwards."""
+    """Yield the folder in which the demonstration works; a temporary one unless ``--out`` names one."""
     if out is None:
         with tempfile.TemporaryDirectory(prefix="qbatch-demo-") as name:
             yield Path(name)
@@ -66,12 +66,12 @@ def _folder(out: str | None) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from error
+        raise OutputError(f"{folder}: cannot be created ({error.strerror})") from error
     yield folder
 
 
 def _watch(path: Path, speed: float) -> None:
-    """Let the log arrive at a daemon that is there for this only, and open the monitor on it."""
+    """Start a private daemon at which the log arrives, and open the monitor on it."""
     from qbatch.cli.daemon_answers import ask
     from qbatch.cli.top import load_monitor
     from qbatch.library.private_server import PrivateServer
@@ -129,7 +129,7 @@ qstat -x
 
 
 def _real_jobs(folder: Path) -> None:
-    """Run real jobs through a daemon that is there for this only."""
+    """Run real jobs through a private daemon."""
     talk("a batch system of one's own: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
     sys.stdout.flush()
     command = [sys.executable, "-m", "qbatch", "run", "--", "sh", "-c", _JOBS]

@@ -1,4 +1,4 @@
-"""``qbatch doctor``: what is wrong here and how to mend it."""
+"""``qbatch doctor``: find what is wrong with the installation and how to repair it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMANDS = ("qbatch", "qsub", "qstat", "qdel", "pbsnodes")
 
 
 class HealthFinding(NamedTuple):
-    """One thing that was looked at: ``ok``, ``warning`` or ``wrong``, and the way out."""
+    """The result of one check: ``ok``, ``warning`` or ``wrong``, with the way out."""
 
     what: str
     verdict: str
@@ -32,10 +32,10 @@ class HealthFinding(NamedTuple):
 
 
 def doctor(
-    json: bool = typer.Option(False, "--json", help="The findings as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
     state: Path | None = STATE,
 ) -> None:
-    """Look at everything that a daemon needs, and say what is wrong and how to mend it (exit 1 if anything is)."""
+    """Check everything that a daemon needs; print what is wrong and how to repair it (exit 1 if anything is wrong)."""
     findings = list(_look(paths.state_directory()))
     if json:
         print_json("doctor", {"findings": [finding._asdict() for finding in findings]})
@@ -63,7 +63,7 @@ def _python() -> HealthFinding:
 
 
 def _distribution() -> Iterator[HealthFinding]:
-    """Say how this program is installed, and whether the other program called ``qbatch`` is in the same environment."""
+    """Check how this program is installed, and whether the other program called ``qbatch`` shares the environment."""
     try:
         yield HealthFinding("distribution", "ok", f"{NAME} {metadata.version(NAME)}")
     except metadata.PackageNotFoundError:
@@ -90,10 +90,10 @@ def _socket() -> Iterator[HealthFinding]:
         return
     size = len(os.fsencode(path))
     if size > paths.LONGEST_SOCKET:
-        text = f"{path} has {size} bytes, the kernel takes {paths.LONGEST_SOCKET}"
+        text = f"{path} has {size} bytes, the kernel allows {paths.LONGEST_SOCKET}"
         yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a shorter path")
     elif path != paths.SYSTEM_SOCKET and (reason := _why_not_written(Path(path).parent)):
-        text = f"{path} cannot be made: {reason}"
+        text = f"{path} cannot be created: {reason}"
         yield HealthFinding("socket", "wrong", text, "set QBATCH_SOCKET to a path in a folder of your own")
     elif not os.environ.get("XDG_RUNTIME_DIR") and not os.environ.get("QBATCH_SOCKET"):
         yield HealthFinding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
@@ -106,7 +106,7 @@ def _configuration() -> HealthFinding:
 
     path = paths.config_path()
     if not path.exists():
-        return HealthFinding("configuration", "ok", f"none at {path}: the built-in one serves")
+        return HealthFinding("configuration", "ok", f"no file at {path}: the built-in configuration applies")
     try:
         read_config(path)
     except QbatchError as error:
@@ -115,7 +115,7 @@ def _configuration() -> HealthFinding:
 
 
 def _why_not_written(folder: Path) -> str:
-    """Try to write a file in a folder, or a folder where it is to be made; return why that fails, nothing if it does not."""
+    """Try to write a file in a folder, or to create the folder; return why that fails, or an empty text."""
     try:
         if folder.is_dir():
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -124,7 +124,7 @@ def _why_not_written(folder: Path) -> str:
                 os.fsync(file.fileno())
             return ""
         if folder.exists():
-            return f"{folder} is no directory"
+            return f"{folder} is not a directory"
         parent = next(each for each in folder.absolute().parents if each.exists())
         os.rmdir(tempfile.mkdtemp(prefix=".qbatch-doctor-", dir=parent))
     except OSError as error:
@@ -139,7 +139,7 @@ def _cache() -> Iterator[HealthFinding]:
     folder = paths.cache_directory()
     unwritable = _why_not_written(folder)
     if unwritable:
-        text = f"{folder} cannot be written ({unwritable}): every process compiles the kernels anew"
+        text = f"{folder} cannot be written ({unwritable}): every process compiles the kernels again"
         yield HealthFinding("cache", "warning", text, "set QBATCH_CACHE to a folder of your own")
         return
     try:
@@ -156,7 +156,7 @@ def _cache() -> Iterator[HealthFinding]:
         yield HealthFinding("object code", "warning", text, reason)
     else:
         later = " from the first compilation on" if reason is None else ""
-        yield HealthFinding("object code", "ok", f"kept{later}: a command whose kernels are compiled does not load Numba")
+        yield HealthFinding("object code", "ok", f"kept{later}: a command with compiled kernels does not load Numba")
 
 
 def _store(state: Path) -> Iterator[HealthFinding]:
@@ -168,7 +168,7 @@ def _store(state: Path) -> Iterator[HealthFinding]:
         yield HealthFinding("store", "wrong", f"{state} cannot be written ({reason})", another)
         return
     if not state.exists():
-        yield HealthFinding("store", "ok", f"nothing yet at {state}; the first start makes it")
+        yield HealthFinding("store", "ok", f"nothing yet at {state}; the first start creates it")
         return
     found = state.stat()
     if found.st_uid != os.getuid():

@@ -1,4 +1,4 @@
-"""``qbatch export``: a result, job rows, or what really ran on the live server, for other programs."""
+"""``qbatch export``: write a result, job rows, or what ran on the live server, for other programs."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def export(
         str,
         typer.Argument(
             metavar="FORM",
-            help="What to write: parquet, csv, swf, chrome (for Perfetto), batsim, or result (a directory).",
+            help="Format to write: parquet, csv, swf, chrome (for Perfetto), batsim, or result (a directory).",
         ),
     ],
     source: Annotated[
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet); else the daemon's history.",
+            help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet) [the daemon's history].",
         ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The file (stdout if none is given), or the directory.")
+        str | None, typer.Option("--output", "-o", help="File [stdout], or the directory of a result.")
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
     procs: Annotated[
-        int | None, typer.Option("--procs", min=1, help="Processors of the machine of bare job rows.")
+        int | None, typer.Option("--procs", min=1, help="Processors of the machine, if SOURCE is job rows.")
     ] = None,
-    socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None,
+    socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
 ) -> None:
-    """Write a schedule for other programs: job rows, a workload log, a Perfetto trace, Batsim's jobs.csv; or as a result."""
+    """Write a schedule for other programs: job rows, SWF, a Perfetto trace, Batsim's jobs.csv, or a result directory."""
     if form not in FORMS:
         raise UsageError(f"export {form}: use one of {', '.join(FORMS)}{suggestion(form, FORMS)}")
     target = None if output in (None, "-") else output
@@ -68,7 +68,7 @@ def export(
 
 
 def _check_output(form: str, source: str | None, target: str | None) -> None:
-    """Refuse, before any work, an output that could not be written after it."""
+    """Refuse, before any work, an output that cannot be written."""
     from importlib.util import find_spec
 
     from qbatch.results.output import check_folder
@@ -79,10 +79,10 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
         raise UsageError(f"Parquet needs pyarrow: {install_command('report')}")
     if target is None:
         if form == "parquet" and sys.stdout.isatty():
-            raise UsageError("Parquet is not for a terminal; name a file with -o")
+            raise UsageError("a terminal cannot show Parquet; name a file with -o")
         return
     if source is not None and os.path.realpath(source) == os.path.realpath(target):
-        raise UsageError(f"-o {target}: is what is exported; name another file")
+        raise UsageError(f"-o {target}: is the source of the export; name another file")
     if form == "result":
         check_folder(target)
         return
@@ -104,7 +104,7 @@ def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Expo
 
 
 def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
-    """Ask the daemon for its jobs, page by page, and return them as they stood when it was first asked."""
+    """Ask the daemon for its jobs, page by page; return them in their states at the first request."""
     jobs: list[records.JobRecord] = []
     after, now = "", 0
     while True:
@@ -135,7 +135,7 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
 
 
 def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
-    """Write, and return what is lost of the jobs."""
+    """Write the schedule; return the notes on what the format cannot hold."""
     from qbatch.results.exports import FORMS as FORMS_OF_EXPORT
     from qbatch.results.exports import write_directory
     from qbatch.results.output import make_folder, whole_file

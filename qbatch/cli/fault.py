@@ -1,4 +1,4 @@
-"""``qbatch fault``: make things go wrong on demand, so that a tool can be tested against a batch system that fails."""
+"""``qbatch fault``: inject faults, so that a tool can be tested against a batch system that fails."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from qbatch.wire.records import Done, Outcomes
 
 
 def fault(
-    kind: str = typer.Argument(..., metavar="KIND", help="See below."),
-    hosts: list[str] = typer.Argument(None, metavar="HOST", help="For host-down and host-up."),
-    count: int = typer.Option(-1, "--count", "-n", help="How often it strikes; without it, until qbatch fault clear."),
-    seconds: float = typer.Option(0.0, "--seconds", help="status-slow: how long an answer takes."),
-    status: int = typer.Option(1, "--status", help="job-exit: the exit status that is reported."),
-    pattern: str = typer.Option("", "--pattern", help="Only jobs whose name this regular expression finds."),
-    message: str = typer.Option("", "--message", help="submit-refused, status-failed: what is said."),
-    json: bool = typer.Option(False, "--json", help="The answer as JSON."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    kind: str = typer.Argument(..., metavar="KIND", help="One of the kinds below."),
+    hosts: list[str] = typer.Argument(None, metavar="HOST", help="Hosts of host-down and host-up."),
+    count: int = typer.Option(-1, "--count", "-n", help="How often the fault occurs [until qbatch fault clear]."),
+    seconds: float = typer.Option(0.0, "--seconds", help="For status-slow: how long an answer takes."),
+    status: int = typer.Option(1, "--status", help="For job-exit: the exit status that is reported."),
+    pattern: str = typer.Option("", "--pattern", help="Only jobs with a name that this regular expression matches."),
+    message: str = typer.Option("", "--message", help="For submit-refused and status-failed: text of the error."),
+    json: bool = typer.Option(False, "--json", help="Print the answer as JSON."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Make things go wrong on demand, to test a tool against it.  KIND is one of:
+    """Inject faults on demand, to test a tool against a batch system that fails.  KIND is one of:
 
-    submit-refused: qsub fails (exit 162), nothing is queued.
+    submit-refused: qsub fails (exit 162) and queues nothing.
 
     status-failed: qstat fails (exit 162).
 
     status-slow: qstat answers after --seconds.
 
-    job-exit: a job that ends by itself ends with --status, whatever its script said.
+    job-exit: a job that ends by itself reports --status, whatever its script returned.
 
-    job-lost: a job that ends by itself is reported as lost with its host: it runs again, or, if it may not
-    (qsub -r n), ends with status -12.
+    job-lost: a job that ends by itself is reported as lost with its host.  It runs again; if it may not
+    (qsub -r n), it ends with status -12.
 
-    host-down HOST...: the hosts die; their jobs are lost (they run again, or end with status -12 if they may not).
+    host-down HOST...: the hosts fail and their jobs are lost (they run again, or end with status -12 if they may not).
 
-    host-up HOST...: the hosts are back.
+    host-up HOST...: the hosts come back.
 
-    clear: no faults any more (hosts stay as they are).
+    clear: remove all faults (hosts stay as they are).
     """
     if kind in ("host-down", "host-up"):
         if not hosts:

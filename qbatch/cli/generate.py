@@ -1,4 +1,4 @@
-"""``qbatch generate``: workload logs from models, as SWF on stdout or in a file."""
+"""``qbatch generate``: generate workload logs from models, as SWF on stdout or in a file."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def models() -> None:
 
 @app.command()
 def origin2000(
-    month: Annotated[str, typer.Option(metavar="YYYY-MM", help="1999-10 to 2000-03.")],
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
-    warmup_days: Annotated[int, typer.Option(help="Days of the month before, 0 to 28.")] = 7,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
-    facts: Annotated[bool, typer.Option("--facts", help="Print the month beside the paper's, in place of it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The facts as JSON.")] = False,
+    month: Annotated[str, typer.Option(metavar="YYYY-MM", help="Month, from 1999-10 to 2000-03.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same log.")] = 1,
+    warmup_days: Annotated[int, typer.Option(help="Days of the previous month to add, 0 to 28.")] = 7,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
+    facts: Annotated[bool, typer.Option("--facts", help="Print a comparison with the paper's month, not the log.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
-    """Generate a month of NCSA's Origin 2000 like those of Chiang and Vernon (2001), table 4."""
+    """Generate a month of NCSA's Origin 2000 after table 4 of Chiang and Vernon (2001)."""
     from qbatch.workloads.origin2000 import generate_month
 
     if facts or as_json:
         if out != "-":
-            raise UsageError("--facts are printed; leave out -o")
+            raise UsageError("--facts prints to stdout; leave out -o")
         _print_facts(month, seed, as_json=as_json)
         return
     _write(generate_month(month, seed=seed, warmup_days=warmup_days), out)
@@ -45,13 +45,13 @@ def origin2000(
 
 @app.command()
 def lublin(
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
     jobs: Annotated[int, typer.Option(help="Number of jobs.")] = 10_000,
     procs: Annotated[int, typer.Option(help="Processors of the machine.")] = 128,
     types: Annotated[
-        str, typer.Option(metavar="TYPES", help="none (typeless jobs), batch, interactive, or both of them, in two queues.")
+        str, typer.Option(metavar="TYPES", help="Types of jobs: none, batch, interactive, or both in two queues.")
     ] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same log.")] = 1,
     load: Annotated[float | None, typer.Option(help="Offered load to reach by stretching the arrivals.")] = None,
     interarrival: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Mean gap to reach by stretching the arrivals.")
@@ -60,9 +60,9 @@ def lublin(
         str, typer.Option(metavar="MODEL", help="exact (the run times) or tsafrir (what users request).")
     ] = "exact",
     estimate_max: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Largest estimate of tsafrir (else whole hours that no run exceeds).")
+        int | None, typer.Option(metavar="SECONDS", help="Largest estimate of tsafrir [whole hours, at least the longest run].")
     ] = None,
-    ulow: Annotated[float | None, typer.Option(help="log2 of the smallest parallel size, 0.2 below or above it.")] = None,
+    ulow: Annotated[float | None, typer.Option(help="log2 of the smallest parallel size, plus or minus 0.2.")] = None,
     umed: Annotated[float | None, typer.Option(help="log2 of the size that most jobs do not exceed.")] = None,
     uhi: Annotated[float | None, typer.Option(help="log2 of the largest size.")] = None,
     uprob: Annotated[float | None, typer.Option(help="Share of the parallel jobs below umed.")] = None,

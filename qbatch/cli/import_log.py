@@ -1,4 +1,4 @@
-"""``qbatch import``: accounting files of a real batch system become a workload log."""
+"""``qbatch import``: convert accounting files of a real batch system into a workload log."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ Text = str | None
 def import_log(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="pbs (accounting files) or slurm (sacct --parsable2).")],
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Files, also .gz or .xz; directories; - is stdin.")
+        list[str], typer.Argument(metavar="FILE", help="Files (also .gz or .xz) or directories; - is stdin.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="LOG", help="SWF file (.gz compresses); - is stdout.")],
-    timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Zone of local times [this machine's].")] = None,
-    unit: Annotated[str, typer.Option(help="What a processor of the log is: cores or nodes.")] = "cores",
+    timezone: Annotated[Text, typer.Option(metavar="Area/City", help="Time zone of local times [this machine's].")] = None,
+    unit: Annotated[str, typer.Option(help="Unit of a processor in the log: cores or nodes.")] = "cores",
     submit: Annotated[
-        str, typer.Option(help="When a job begins to wait: submitted, or eligible (not held, dependent or timed).")
+        str, typer.Option(help="Start of the wait: submitted, or eligible (not held, dependent or timed).")
     ] = "submitted",
     queue: Annotated[
         list[str] | None, typer.Option("--queue", "--partition", help="Only this queue; may be repeated.")
     ] = None,
     user: Annotated[list[str] | None, typer.Option("--user", help="Only this user; may be repeated.")] = None,
-    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission: ISO time or seconds.")] = None,
-    before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
+    since: Annotated[Text, typer.Option("--from", metavar="T", help="First submission (ISO time or seconds).")] = None,
+    before: Annotated[Text, typer.Option("--to", metavar="T", help="Only submissions before this instant.")] = None,
     machine_procs: Annotated[
         int | None, typer.Option(min=1, help="Processors of the machine [the peak in use].")
     ] = None,
     machine_file: Annotated[
-        Text, typer.Option("--machine-file", metavar="FILE", help="Write a machine file (TOML) of the hosts seen.")
+        Text, typer.Option("--machine-file", metavar="FILE", help="Write a machine file (TOML) with the hosts seen.")
     ] = None,
-    computer: Annotated[Text, typer.Option(help="What the header says under Computer.")] = None,
-    installation: Annotated[Text, typer.Option(help="What the header says under Installation.")] = None,
+    computer: Annotated[Text, typer.Option(help="Value of Computer in the header.")] = None,
+    installation: Annotated[Text, typer.Option(help="Value of Installation in the header.")] = None,
     anonymize: Annotated[
-        bool, typer.Option("--anonymize", help="Write no names of users, groups and accounts.")
+        bool, typer.Option("--anonymize", help="Replace the names of users, groups and accounts by numbers.")
     ] = False,
-    anonymize_queues: Annotated[bool, typer.Option("--anonymize-queues", help="Nor those of queues.")] = False,
+    anonymize_queues: Annotated[bool, typer.Option("--anonymize-queues", help="Replace the names of queues too.")] = False,
     key: Annotated[
-        Text, typer.Option("--key", metavar="FILE", help="Keyed numbers, the same in every import; made if missing.")
+        Text, typer.Option("--key", metavar="FILE", help="Key that gives the same numbers in every import; created if missing.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary on stderr.")] = False,
 ) -> None:
-    """Make a workload log of the accounting of a real cluster, to replay it under other policies."""
+    """Make a workload log from the accounting files of a real cluster, to replay it under other policies."""
     from qbatch.workloads.accounting import ImportOptions, import_files
 
     for option, value, known in (("FORMAT", form, FORMATS), ("--unit", unit, UNITS), ("--submit", submit, SUBMISSIONS)):
@@ -90,7 +90,7 @@ def import_log(
         _tell(done.document, out)
         if seen is not None:
             talk(f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, {seen.machine.procs:,} processors (of each "
-                 "host the most in use at once; hosts on which nothing ran are not in it); its comments tell of the "
+                 "host the most in use at once; hosts on which nothing ran are not in it); its comments describe the "
                  "partitions")  # fmt: skip
         elif done.document["machine"]["hosts_seen"] and unit != "nodes":
             talk("--machine-file FILE writes the hosts seen as a machine file, for replay and up")
@@ -99,13 +99,13 @@ def import_log(
 
 
 def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> None:
-    """Refuse, before any work, an output that could not be written after it, or that would destroy an input."""
+    """Refuse, before any work, an output that cannot be written or that would overwrite an input."""
     real = [os.path.realpath(path) for path in (out, key, machine_file, *files) if path is not None and path != "-"]
     if len(real) != len(set(real)):
         raise UsageError("the accounting files, --key, --machine-file and -o must be different files, each named once")
     folder = os.path.dirname(os.path.abspath(out))
     if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
-        raise UsageError(f"-o {out}: lies among the accounting files that are read; name a place outside of {folder}")
+        raise UsageError(f"-o {out}: lies among the accounting files; name a place outside of {folder}")
     if out != "-" and not os.path.isdir(folder):
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
@@ -122,7 +122,7 @@ def _key(path: str) -> bytes:
 
 
 def _note(*, is_anonymous: bool) -> str:
-    """Return the command for the header; of an anonymous log without what could name anybody."""
+    """Return the command for the header; for an anonymous log, without anything that could identify a user."""
     from shlex import join
 
     from qbatch.distribution import __version__
@@ -133,7 +133,7 @@ def _note(*, is_anonymous: bool) -> str:
 
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Any]:
-    """Show on stderr, if it is a terminal, what is read."""
+    """Show on stderr, if it is a terminal, the progress of reading."""
     if is_quiet or not sys.stderr.isatty():
         yield None
         return
@@ -176,7 +176,7 @@ def _rows(done: Imported, file: BinaryIO) -> None:
 
 
 def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
-    """Return the count and the words of one kind of what a log does not hold of its jobs."""
+    """Return the count and the description of one kind of facts that the log does not hold."""
     from qbatch.workloads.left_out import NOT_TOLD
 
     if each["jobs"] is None:
@@ -185,12 +185,12 @@ def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
 
 
 def _tell(document: dict[str, Any], out: str) -> None:
-    """Say on stderr what was made, and of what nothing could be made."""
+    """Print on stderr a summary of the import and the records that could not be used."""
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
     talk(f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; from "
          f"{document['records']:,} records on {document['lines']:,} lines of {len(document['files']):,} files")  # fmt: skip
-    how = "the most in use at once: tell the true size with --machine-procs" if machine["is_inferred"] else "as told"
+    how = "the most in use at once; give the true size with --machine-procs" if machine["is_inferred"] else "as given"
     talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
     if machine["wider_jobs"]:
         talk(f"{machine['wider_jobs']:,} jobs ask for more processors than that: a replay skips them")
@@ -213,11 +213,11 @@ def _tell(document: dict[str, Any], out: str) -> None:
             place = f"first: {first}" if first else ""
             talk(f"  {kind:<10}  {count:>{widths[1]}}  {reason:<{widths[2]}}  {place}".rstrip())
     if document["left_out"]:
-        talk("what is not in the log stands in its header, and with every table and comparison of it")
+        talk("the header of the log lists what is not in it, as does every table and comparison of it")
     unknown = document["unknown_fields"]
     if unknown:
         most = sorted(unknown.items(), key=lambda item: -item[1])[:5]
         listed = ", ".join(f"{name} ({count:,})" for name, count in most)
         talk(
-            f"  {len(unknown):,} fields that are not known here, passed over: {listed}{', ...' if len(unknown) > 5 else ''}"
+            f"  {len(unknown):,} unknown fields, ignored: {listed}{', ...' if len(unknown) > 5 else ''}"
         )

@@ -1,4 +1,4 @@
-"""``qbatch jobs``: the jobs as a table or as JSON, selected, sorted, watched."""
+"""``qbatch jobs``: show the jobs as a table or as JSON, selected, sorted, watched."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ COLUMNS: dict[str, Callable[[JobRecord, int], str]] = {
     "promised": lambda job, now: moment(job.promised),
     "comment": lambda job, now: clean(job.comment)[:70] or ("cancelled" if is_cancelled(job) else "-"),
 }
-"""The columns that ``--columns`` knows."""
+"""The columns that ``--columns`` accepts."""
 
 DEFAULT = "id,name,user,queue,state,procs,walltime,waited,comment"
 
 
 def jobs(
-    identifiers: list[str] = typer.Argument(None, metavar="JOB", help="Only these jobs."),
-    finished: bool = typer.Option(False, "--finished", "-x", help="Finished jobs too."),
-    user: list[str] = typer.Option([], "--user", "-u", help="Only jobs of this user."),
-    queue: list[str] = typer.Option([], "--queue", "-q", help="Only jobs in this queue."),
-    state: str = typer.Option("", "--state", "-s", callback=read_states, help="Only these state letters, such as QH."),
-    where: list[str] = typer.Option([], "--where", help="Only jobs with this value, such as name=run1 or procs=4."),
-    subjobs: bool = typer.Option(False, "--subjobs", "-t", help="Each job of arrays."),
-    columns: str = typer.Option(DEFAULT, "--columns", "-c", help=f"Which columns: {', '.join(COLUMNS)}."),
+    identifiers: list[str] = typer.Argument(None, metavar="JOB", help="Show only these jobs."),
+    finished: bool = typer.Option(False, "--finished", "-x", help="Show finished jobs too."),
+    user: list[str] = typer.Option([], "--user", "-u", help="Show only jobs of this user."),
+    queue: list[str] = typer.Option([], "--queue", "-q", help="Show only jobs in this queue."),
+    state: str = typer.Option("", "--state", "-s", callback=read_states, help="Show only jobs in these states, such as QH."),
+    where: list[str] = typer.Option([], "--where", help="Show only jobs with this value, such as name=run1 or procs=4."),
+    subjobs: bool = typer.Option(False, "--subjobs", "-t", help="Show each job of an array."),
+    columns: str = typer.Option(DEFAULT, "--columns", "-c", help=f"Columns to show: {', '.join(COLUMNS)}."),
     sort: str = typer.Option("", "--sort", help="Sort by this column."),
-    limit: int = typer.Option(0, "--limit", help="At most so many (0: all)."),
-    json: bool = typer.Option(False, "--json", help="All that is known, as JSON."),
-    ids: bool = typer.Option(False, "--ids", help="Identifiers only, one a line."),
+    limit: int = typer.Option(0, "--limit", help="Show at most this many jobs (0: all)."),
+    json: bool = typer.Option(False, "--json", help="Print all fields as JSON."),
+    ids: bool = typer.Option(False, "--ids", help="Print only identifiers, one per line."),
     watch: float = typer.Option(
-        0.0, "--watch", metavar="SECONDS", help="Show anew whenever something happens, at most this often."
+        0.0, "--watch", metavar="SECONDS", help="Show again after each change, at most this often."
     ),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Show jobs; active ones unless --finished."""
+    """Show the active jobs, or with --finished all jobs."""
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     conditions = [_condition(text) for text in where]
     for name in [*chosen, *([sort] if sort else []), *(name for name, _ in conditions)]:
@@ -98,16 +98,16 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 def _has(job: JobRecord, now: int, name: str, value: str) -> bool:
-    """Whether a column has a value: as it is shown, or the processors that the job has."""
+    """Whether a column has a value: as the table shows it, or as the number of processors of the job."""
     return value == COLUMNS[name](job, now) or (name == "procs" and value == str(procs_now(job)))
 
 
 def _order(job: JobRecord, now: int, name: str) -> tuple[bool, tuple[int, ...], str]:
-    """Return what a column is sorted by: numbers, spans, sizes and instants as what they are, before texts."""
+    """Return the sort key of a column: numbers, durations, sizes and instants by value, before texts."""
     text = COLUMNS[name](job, now)
     try:
         return False, _NUMBERS[name](job, now) if name in _NUMBERS else (int(text),), ""
-    except (KeyError, ValueError):  # there is none
+    except (KeyError, ValueError):  # there is no number
         return True, (), text
 
 
@@ -118,7 +118,7 @@ _NUMBERS: dict[str, Callable[[JobRecord, int], tuple[int, ...]]] = {
     "memory": lambda job, now: (parse_size(job.resources["mem"]),),
     "waited": lambda job, now: (waited(job, now) or 0,),
 }
-"""What columns are sorted by whose texts do not sort as what they mean; others are sorted as numbers, if they are."""
+"""Sort keys of the columns that do not sort by their texts; other columns sort as numbers, if they are numbers."""
 
 
 def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list[Any]]:

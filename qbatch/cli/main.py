@@ -1,4 +1,4 @@
-"""The ``qbatch`` command: finds the subcommand, and turns every error into one line and an exit code."""
+"""The ``qbatch`` command: find the subcommand, and turn every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from qbatch.model.errors import QbatchError, suggestion
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("qbatch.cli.up:up", "Start the daemon."),
     "down": ("qbatch.cli.up:down", "Stop the daemon."),
-    "run": ("qbatch.cli.run:app", "Run a command beside a private server that is gone afterwards."),
-    "fault": ("qbatch.cli.fault:fault", "Make things go wrong on demand, to test a tool against it."),
+    "run": ("qbatch.cli.run:app", "Run a command with a private, temporary server."),
+    "fault": ("qbatch.cli.fault:fault", "Inject faults on demand, to test a tool against them."),
     "top": ("qbatch.cli.top:top", "Watch a daemon or a recorded run, live, in the terminal."),
-    "status": ("qbatch.cli.server:status", "Show how the server is."),
+    "status": ("qbatch.cli.server:status", "Show the state of the server."),
     "submit": ("qbatch.cli.submit:submit", "Queue a job."),
     "jobs": ("qbatch.cli.jobs:jobs", "Show jobs."),
     "wait": ("qbatch.cli.submit:wait", "Wait until jobs have ended."),
     "output": ("qbatch.cli.output:output", "Print what a job has written, or follow it."),
-    "explain": ("qbatch.cli.server:explain", "Say why a job waits and when it is expected to start."),
+    "explain": ("qbatch.cli.server:explain", "Explain why a job waits and when it is expected to start."),
     "forecast": ("qbatch.cli.server:forecast", "Show when every waiting job is expected to start."),
     "shadow": ("qbatch.cli.shadow:shadow", "Show what other policies would have done with the same jobs."),
-    "history": ("qbatch.cli.server:history", "Search the jobs that have ended, for ever."),
-    "delete": ("qbatch.cli.control:delete", "End jobs."),
+    "history": ("qbatch.cli.server:history", "Search all jobs that have ended."),
+    "delete": ("qbatch.cli.control:delete", "Delete jobs."),
     "hold": ("qbatch.cli.control:hold", "Hold jobs."),
     "release": ("qbatch.cli.control:release", "Release held jobs."),
     "rerun": ("qbatch.cli.control:rerun", "Stop running jobs and queue them again."),
@@ -41,44 +41,44 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "queues": ("qbatch.cli.server:queues", "Show the queues."),
     "queue": ("qbatch.cli.control:queue", "Open and close queues."),
     "hosts": ("qbatch.cli.server:hosts", "Show the hosts."),
-    "host": ("qbatch.cli.control:host", "Drain hosts, take them down, bring them back."),
-    "time": ("qbatch.cli.server:time", "Drive scaled and virtual time."),
+    "host": ("qbatch.cli.control:host", "Drain hosts, take them down, or bring them back."),
+    "time": ("qbatch.cli.server:time", "Control scaled and virtual time."),
     "config": ("qbatch.cli.config:app", "Check, show and explain the configuration."),
-    "reload": ("qbatch.cli.server:reload", "Let the daemon read its configuration again."),
-    "doctor": ("qbatch.cli.doctor:doctor", "Say what is wrong here and how to mend it."),
+    "reload": ("qbatch.cli.server:reload", "Make the daemon read its configuration again."),
+    "doctor": ("qbatch.cli.doctor:doctor", "Find what is wrong with the installation and how to repair it."),
     "backup": ("qbatch.cli.store:backup", "Write a copy of the store."),
-    "restore": ("qbatch.cli.store:restore", "Put a backup in place of the store."),
+    "restore": ("qbatch.cli.store:restore", "Replace the store with a backup."),
     "check": ("qbatch.cli.server:check", "Check the store and the running state."),
-    "export": ("qbatch.cli.export:export", "Write a schedule, or what really ran, for other programs."),
-    "import": ("qbatch.cli.import_log:import_log", "Make a workload log of the accounting of PBS or Slurm."),
+    "export": ("qbatch.cli.export:export", "Write a schedule, real or simulated, for other programs."),
+    "import": ("qbatch.cli.import_log:import_log", "Make a workload log from the accounting of PBS or Slurm."),
     "replay": ("qbatch.cli.replay:replay", "Replay a workload log under one or more policies."),
-    "sweep": ("qbatch.cli.sweep:sweep", "Replay a grid of logs, loads, seeds and policies; kept and resumed."),
+    "sweep": ("qbatch.cli.sweep:sweep", "Replay a grid of logs, loads, seeds and policies; keep and resume it."),
     "plot": ("qbatch.cli.plot:plot", "Draw a picture of a result."),
-    "report": ("qbatch.cli.report:report", "Write one HTML page about results, to be sent on."),
-    "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job: better, worse, or noise."),
-    "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
-    "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
-    "trace": ("qbatch.cli.trace:app", "Look into a workload log, generate one, or fetch a public one."),
+    "report": ("qbatch.cli.report:report", "Write a self-contained HTML page about results."),
+    "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job."),
+    "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against the guarantees of a policy."),
+    "paper": ("qbatch.cli.paper:paper", "Repeat the experiments of a paper and compare its printed numbers."),
+    "trace": ("qbatch.cli.trace:app", "Inspect a workload log, generate one, or fetch a public one."),
     "transform": ("qbatch.cli.transform:transform", "Change the load, estimates and deadlines of a log."),
     "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),
-    "policy": ("qbatch.cli.policies:app", "Show or set which policy decides on the live server."),
+    "policy": ("qbatch.cli.policies:app", "Show or set the policy of the live server."),
     "policies": ("qbatch.cli.policies:policies", "List the policies, their sources and parameters."),
     "metrics": ("qbatch.cli.metrics:metrics", "List the metrics with their formulas and sources."),
-    "states": ("qbatch.cli.states:states", "Draw the states of a job and their transitions."),
+    "states": ("qbatch.cli.states:states", "Draw the states of a job and the transitions between them."),
     "demo": ("qbatch.cli.demo:demo", "Watch a private batch system at work, and compare three policies."),
 }
-"""Every subcommand: where it is, and its one-line help, so that the overview loads none of them."""
+"""Every subcommand: its place and its one-line help, so that the overview loads no subcommand."""
 
 
 class LazyGroup(TyperGroup):
-    """Loads a subcommand only when it is called."""
+    """A command group that loads a subcommand only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are shown."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load one subcommand, or refuse the name with the nearest one."""
+        """Load one subcommand, or refuse an unknown name and suggest the nearest one."""
         if cmd_name not in COMMANDS:
             return None
         place, text = COMMANDS[cmd_name]
@@ -93,19 +93,19 @@ class LazyGroup(TyperGroup):
         return typer.main.get_command(single)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a subcommand; an interruption leaves as the parser's ``Abort``, and not in silence."""
+        """Run a subcommand; report an interruption as the parser's ``Abort``, not in silence."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise typer.Abort from interrupt
         except SystemError as error:
-            # So a compiled call of Numba reports a signal that came while it ran.
+            # A compiled call of Numba reports a signal that arrives while it runs in this way.
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise typer.Abort from error
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the overview from the table, loading nothing."""
+        """Write the overview from the table, without loading a subcommand."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
@@ -138,7 +138,7 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors become one line on stderr."""
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open as long as we run
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open until the process ends
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     command = typer.main.get_command(app)
@@ -151,10 +151,10 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except SystemExit as error:
-        # The parser leaves like this when whoever read our output has closed it (head, less): that is no failure.
+        # The parser exits like this when the reader of our output has closed it (head, less): that is no failure.
         return 0 if error.code == 1 else int(error.code or 0)
     except BrokenPipeError:
-        # Whoever read our output has closed it (head, less): that is no failure, but nothing more can be said.
+        # The reader of our output has closed it (head, less): that is no failure, but nothing more can be written.
         _abandon_output()
         return 0
     except MemoryError:
@@ -168,7 +168,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _from_the_parser(error: Exception) -> int:
-    """Turn an error of the command line parser into a line; anything else is a defect and keeps its traceback."""
+    """Turn an error of the command line parser into a line; any other exception is a defect and keeps its traceback."""
     if type(error).__name__ == "Abort":
         return _interrupted()
     message = getattr(error, "format_message", None)
@@ -189,7 +189,7 @@ def _from_the_parser(error: Exception) -> int:
 
 
 def _abandon_output() -> None:
-    """Let what is still buffered for stdout go nowhere, so that Python's own last flush does not fail as well."""
+    """Discard what is still buffered for stdout, so that Python's own last flush does not fail as well."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,8 +1,8 @@
-"""The manual pages of all commands, made from what their ``--help`` says; written when the package is built (hatch_build.py).
+"""The manual pages of all commands, made from their help when the package is built (hatch_build.py).
 
 ``python -m qbatch.cli.manual DIRECTORY`` writes them by hand.  A page is roff with the macros of man(7): ``qbatch.1``,
-``qbatch-replay.1`` and so on for each subcommand, ``qsub.1`` and so on for the PBS commands.  What must never come in: a
-text about a command that its help does not have.
+``qbatch-replay.1`` and so on for each subcommand, ``qsub.1`` and so on for the PBS commands.  This module adds no text
+about a command that its help does not have.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ EXIT_CODES = {
     "6": "no such job, queue or host", "7": "not permitted", "8": "refused by admission", "9": "protocol versions differ",
     "74": "storage failed", "75": "another daemon has this directory", "124": "timeout", "130": "interrupted",
 }  # fmt: skip
-"""Of ``qbatch`` (design.md)."""
+"""Exit codes of ``qbatch`` (docs/design.md, "What the outside sees")."""
 
 PBS_EXIT_CODES = {
     "0": "done", "2": "usage", "35": "the job has finished", "153": "unknown job", "159": "not permitted",
     "168": "the state of the job forbids it", "170": "unknown queue", "255": "no server there",
 }  # fmt: skip
-"""Of most PBS commands: the error number of PBS, modulo 256."""
+"""Exit codes of most PBS commands: the error number of PBS, modulo 256."""
 
 _NO_SERVER = {"255": PBS_EXIT_CODES["255"]}
 OWN_EXIT_CODES = {
@@ -45,17 +45,17 @@ OWN_EXIT_CODES = {
     "qmgr": {"0": "done", "1": "a command cannot be read", **PBS_EXIT_CODES},
     "pbsdsh": {"0": "done, whatever became of the tasks", "1": "outside of a job, or ended by a signal", "2": "usage"},
 }
-"""Of the others."""
+"""Exit codes of the other PBS commands."""
 
 VARIABLES = {
     "QBATCH_SOCKET": "the socket of the daemon",
-    "QBATCH_STATE": "its directory, in which its socket is",
-    "QBATCH_DIALECT": "torque: the PBS commands speak that dialect",
+    "QBATCH_STATE": "the directory of the daemon, which holds its socket",
+    "QBATCH_DIALECT": "torque: the PBS commands follow Torque",
 }
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by the name of its file."""
+    """Return the text of each page by its file name."""
     found = {f"{name}.1": _pbs_page(name) for name in PBS_COMMANDS}
     found["qbatch.1"] = _overview()
     for name, (_, summary) in COMMANDS.items():
@@ -64,7 +64,7 @@ def pages() -> dict[str, str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text as roff takes it: nothing in it is a request, and signs stay what they are."""
+    """Return a text escaped for roff: it holds no requests and keeps its characters."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = text.replace("^", "\\(ha").replace("~", "\\(ti").replace("`", "\\(ga")
     return f"\\&{text}" if text.startswith((".", "'")) else text
@@ -82,7 +82,7 @@ def _head(name: str, summary: str, manual: str) -> Iterator[str]:
 
 
 def _terms(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a list of terms, each already roff, and texts about them."""
+    """Yield a list of terms, each already in roff, and their descriptions."""
     for term, text in rows:
         yield from (".TP", term, _marked(text) or "\\&")
 

@@ -1,4 +1,4 @@
-"""``qbatch metrics``: what each metric means, its formula and its source; and the metrics of finished schedules."""
+"""``qbatch metrics``: the meaning, formula and source of each metric; or the metrics of finished schedules."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def metrics(
         list[str] | None,
         typer.Argument(
             metavar="METRIC|RESULT",
-            help="Only these metrics; or DIR or DIR:POLICY of a result, job rows, or a log with waits: its metrics, as it was.",
+            help="Metrics to describe; or schedules to measure: DIR or DIR:POLICY, job rows, a log with waits.",
         ),
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
-    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down by month, user, size, ...")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what each metric means, how it is computed and where it comes from; or measure finished schedules of one log."""
+    """Describe each metric, its formula and its source; or measure finished schedules of one log."""
     from qbatch.metrics.table import METRICS
 
     known = {each.name: each for each in METRICS}
@@ -71,13 +71,13 @@ def _measure(results: list[str], policies: list[str], by: list[str], procs: int 
     study = gather(results, policies=policies, procs=procs)
     if study.has_replicas:
         raise UsageError(
-            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); measure each by itself, or "
+            f"{', '.join(results)}: are of {len(study.replicas)} workloads (logs or seeds); measure each separately, or "
             "write one qbatch report over them"
         )
     document = {"schema": SCHEMA, **measured(study.first, by)}
     if study.first.result.is_size_guessed:
         talk(
-            "note: bare job rows do not say how large the machine is: the most in use at once is taken; tell --procs N"
+            "note: job rows do not contain the size of the machine, so the most in use at once is taken; give it with --procs N"
         )
     for note in study.notes:
         talk(f"note: {note.removesuffix('.')}")
@@ -96,7 +96,7 @@ def _print_plain_table(table: tuple[Metric, ...]) -> None:
 
 
 def _print_rich_table(table: tuple[Metric, ...]) -> None:
-    """Print a line a metric, its formula and source under its meaning: so it fits an ordinary terminal."""
+    """Print each metric with its meaning, its formula and its source below, so that it fits an ordinary terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

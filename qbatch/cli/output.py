@@ -1,4 +1,4 @@
-"""``qbatch output JOB``: what a job has written, once or as it is written."""
+"""``qbatch output JOB``: print what a job has written, once or while it writes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from qbatch.wire.records import OutputFiles
 from qbatch.wire.requests import JobOutput
 
 PAUSE = 0.2
-"""Seconds between two looks at a file, and between two questions while nothing is new."""
+"""Seconds between two looks at a file, and between two requests while nothing is new."""
 
 
 def output(
-    job: str = typer.Argument(metavar="JOB", help="The job."),
-    follow: bool = typer.Option(False, "--follow", "-f", help="Wait for what it writes, until it has ended."),
-    stderr: bool = typer.Option(False, "--stderr", "-e", help="Its error output in place of its output."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    job: str = typer.Argument(metavar="JOB", help="Identifier of a job."),
+    follow: bool = typer.Option(False, "--follow", "-f", help="Print what the job writes, until it has ended."),
+    stderr: bool = typer.Option(False, "--stderr", "-e", help="Print the error output instead of the output."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Print what a job has written so far, wherever it is: in its spool while it runs, then where it was delivered."""
+    """Print what a job has written so far, from its spool while it runs and from its delivered files afterwards."""
     with ClientSession(socket) as session:
         files = session.ask(JobOutput(job=job), OutputFiles)
         if follow:
@@ -36,7 +36,7 @@ def output(
 
 
 def _places(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
-    """Return where to read; say so if it is the other file, because both go to one."""
+    """Return the files to read, with a note if it is the other file because both outputs go to one."""
     places = _of_side(files, is_error)
     if places != (files.error if is_error else files.output):
         talk(f"note: {files.job} writes its output and its error to one file (-j {files.join})")
@@ -49,7 +49,7 @@ def _not_started(files: OutputFiles) -> QbatchError:
     number = files.job.partition(".")[0]
     return Refusal(
         "bad-state",
-        f"{files.job} has not started, so there is no output (state {files.state}; qbatch explain {number} says why; --follow "
+        f"{files.job} has not started, so there is no output (state {files.state}; qbatch explain {number} shows why; --follow "
         "waits)",
     )
 
@@ -69,7 +69,7 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
         return tail.look().data
     except FileNotFoundError:
         if files.is_running:
-            return b""  # it is just starting
+            return b""  # the job is starting
         if ("o" if tail.places == files.output else "e") in files.removed:
             raise InputError(
                 f"{files.job}: {clean(tail.places[-1])} was removed when the job had ended well (-R {files.removed})"
@@ -83,7 +83,7 @@ def _look(tail: Tail, files: OutputFiles) -> bytes:
 
 
 def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> None:
-    """Write what is new until the job has ended; one that begins anew is followed from its new beginning."""
+    """Write new output until the job has ended; after a restart of the job, follow it from the new beginning."""
     if files.is_waiting:
         talk(f"{files.job} has not started (state {files.state}); waiting for it")
         files = _until_started(session, files)
@@ -95,7 +95,7 @@ def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> No
         sys.stdout.flush()
         if len(data) == PIECE:
             continue
-        if not was_running:  # this was the last look, after its end
+        if not was_running:  # the job had ended before this look, so nothing more comes
             return
         time.sleep(PAUSE)
         files = session.ask(JobOutput(job=files.job), OutputFiles)
@@ -122,6 +122,6 @@ def _until_started(session: ClientSession, files: OutputFiles) -> OutputFiles:
 
 
 def _write(data: bytes) -> None:
-    """Write bytes as they are: what a job writes need be no text."""
+    """Write bytes unchanged: the output of a job need not be text."""
     if data:
         sys.stdout.buffer.write(data)

@@ -1,4 +1,4 @@
-"""``qbatch plot``: a picture of a result or of a sweep, as a file."""
+"""``qbatch plot``: draw a picture of a result or of a sweep into a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qbatch.model.errors import UsageError
 
 
 class Kind(StrEnum):
-    """The pictures that there are; they are drawn in ``qbatch.reports.plots``."""
+    """The kinds of pictures; ``qbatch.reports.plots`` draws them."""
 
     gantt = "gantt"
     utilisation = "utilisation"
@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 
 class Colouring(StrEnum):
-    """What the colours of a Gantt chart can mean."""
+    """The possible meanings of the colours of a Gantt chart."""
 
     size = "size"
     user = "user"
@@ -34,23 +34,23 @@ def plot(
     result: Annotated[
         str, typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of a result, job rows, a log with waits, or a sweep.")
     ],
-    kind: Annotated[Kind | None, typer.Option("--kind", help="Which picture of a result.")] = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF; else KIND.png, sweep.png.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Kind of picture of a result.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF file [KIND.png or sweep.png].")] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
-    begin: Annotated[str | None, typer.Option("--from", help="Log seconds or ISO time.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Log seconds or ISO time; not shown any more.")] = None,
+    begin: Annotated[str | None, typer.Option("--from", help="Start of the picture: log seconds or ISO time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="End of the picture: log seconds or ISO time.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
-    colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Gantt chart: colours by this.")] = Colouring.size,
-    title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
-    x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Of a sweep: the axis across, such as load.")] = None,
-    y: Annotated[str | None, typer.Option("--y", metavar="METRIC", help="Of a sweep: the metric, such as wait_mean.")] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="AXIS", help="Of a sweep: a line for each value of it.")] = None,
+    colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Colours of a Gantt chart.")] = Colouring.size,
+    title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
+    x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="For a sweep: horizontal axis, such as load.")] = None,
+    y: Annotated[str | None, typer.Option("--y", metavar="METRIC", help="For a sweep: metric, such as wait_mean.")] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="AXIS", help="For a sweep: axis with a line per value.")] = None,
     where: Annotated[
-        list[str] | None, typer.Option("--where", metavar="AXIS=VALUE", help="Of a sweep: only this value; may be repeated.")
+        list[str] | None, typer.Option("--where", metavar="AXIS=VALUE", help="For a sweep: only this value; may be repeated.")
     ] = None,
-    log_scale: Annotated[bool, typer.Option("--log-scale", help="Of a sweep: the metric on a logarithmic scale.")] = False,
+    log_scale: Annotated[bool, typer.Option("--log-scale", help="For a sweep: logarithmic scale of the metric.")] = False,
 ) -> None:
     """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or of a sweep."""
     from qbatch.sweeps.table import is_sweep
@@ -63,7 +63,7 @@ def plot(
         return
     _refuse(f"{result} is no sweep", "--kind", of_sweep)
     if kind is None:
-        raise UsageError(f"--kind is missing: which picture of {result}; one of {', '.join(each.value for each in Kind)}")
+        raise UsageError(f"--kind is missing: name the picture of {result}, one of {', '.join(each.value for each in Kind)}")
     _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title)
 
 

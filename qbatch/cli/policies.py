@@ -1,4 +1,4 @@
-"""``qbatch policies`` and ``qbatch policy set``: what there is to choose from, and what decides on the live server."""
+"""``qbatch policies`` and ``qbatch policy``: list the policies, and show or set the one of the live server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qbatch.cli.console import command_group, print_table
 def policies(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.policies/1).")] = False,
 ) -> None:
-    """List the policies with their sources and parameters, and how to name one of your own."""
+    """List the policies with their sources and parameters, and explain how to name one of your own."""
     from importlib.metadata import entry_points
 
     from qbatch.policies.registry import GROUP, POLICIES
@@ -39,16 +39,16 @@ def policies(
         rows.append([name, entry.meaning, entry.source])
         rows += [[f"  {each.name}={each.default}", f"  {each.meaning}: {each.values}", ""] for each in entry.parameters]
     print_table("Policies", ["policy", "what it does", "source"], rows, left=3)
-    others = f"; announced by other packages: {', '.join(announced)}" if announced else ""
+    others = f"; from other packages: {', '.join(announced)}" if announced else ""
     typer.echo(f"\nName one as NAME:key=value,key=value; one of your own as module:Class{others}")
 
 
-app = command_group("Which policy decides on the live server.")
+app = command_group("Show or set the policy of the live server.")
 
 
 @app.command(name="show")
-def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None) -> None:
-    """Show which policy decides in which pool."""
+def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None) -> None:
+    """Show the policy of each pool."""
     from qbatch.cli.daemon_answers import ask
     from qbatch.wire import records, requests
 
@@ -59,14 +59,14 @@ def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="The
 
 @app.command(name="set")
 def policy_set(
-    policy: Annotated[str, typer.Argument(metavar="POLICY", help="As --policy takes it.")],
-    pool: Annotated[str, typer.Option("--pool", help="Only in this pool.")] = "",
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="Policy, as in --policy.")],
+    pool: Annotated[str, typer.Option("--pool", help="Change only this pool.")] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would become of jobs and promises.")
+        bool, typer.Option("--dry-run", help="Only print the effect on jobs and promises.")
     ] = False,
-    socket: Annotated[str | None, typer.Option("--socket", help="The daemon's socket.")] = None,
+    socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
 ) -> None:
-    """Let another policy decide from now on, until the configuration names another; say first what that does."""
+    """Change the policy until the configuration names another; print the effect on jobs and promises first."""
     from qbatch.cli.console import talk
     from qbatch.cli.daemon_answers import ask
     from qbatch.policies import load_policy
@@ -90,7 +90,7 @@ def _registered() -> set[str]:
 
 
 def _warm(policy: str) -> None:
-    """Let the compiler do its work here, so that the daemon finds its kernels in the cache."""
+    """Compile the kernels of a policy here, so that the daemon finds them in the cache."""
     import subprocess
     import sys
 

@@ -1,4 +1,4 @@
-"""``qbatch replay``: what policies would have done with a workload log."""
+"""``qbatch replay``: run a workload log under one or more policies in virtual time."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ def replay(
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="NAME[:key=value,...]; repeat to compare (see policies).")
     ] = None,
-    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors [those of the log's header].")] = None,
     estimates: Annotated[str, typer.Option(help="log, perfect, f:N, exact, rounded or tsafrir.", metavar="MODEL")] = "log",
     seed: Annotated[int, typer.Option(min=0, help="Seed of drawn estimates.")] = 0,
-    no_kill: Annotated[bool, typer.Option("--no-kill", help="Lift estimates to run times; end nobody early.")] = False,
+    no_kill: Annotated[bool, typer.Option("--no-kill", help="Raise estimates to run times; end no job early.")] = False,
     since: Annotated[
-        Text, typer.Option("--from", metavar="T", help="First submission: log seconds or ISO time.")
+        Text, typer.Option("--from", metavar="T", help="First submission (log seconds or ISO time).")
     ] = None,
-    before: Annotated[Text, typer.Option("--to", metavar="T", help="Submissions before this instant only.")] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs.")] = None,
-    warmup: Annotated[str, typer.Option(metavar="T", help="Run the first T (12h, 7d, to a date) uncounted.")] = "0",
-    load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this.")] = 1.0,
+    before: Annotated[Text, typer.Option("--to", metavar="T", help="Only submissions before this instant.")] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Replay at most this many jobs.")] = None,
+    warmup: Annotated[str, typer.Option(metavar="T", help="Do not count the first T (12h, 7d, or up to a date).")] = "0",
+    load: Annotated[float, typer.Option(help="Divide the gaps between arrivals by this factor.")] = 1.0,
     closed: Annotated[bool, typer.Option("--closed", help="Users wait for their jobs before they submit the next.")] = False,
-    source: Annotated[Text, typer.Option(metavar="SOURCE", help="Jobs of a model that reacts, such as closed:N=16.")] = None,
+    source: Annotated[Text, typer.Option(metavar="SOURCE", help="Model with feedback, such as closed:N=16.")] = None,
     machine: Annotated[Text, typer.Option(metavar="FILE", help="Machine file (TOML), or origin2000.")] = None,
-    out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result: result.json and job rows.")] = None,
+    out: Annotated[Text, typer.Option(metavar="DIR", help="Write a result directory: result.json and job rows.")] = None,
     jobs: Annotated[Text, typer.Option(metavar="FILE", help="Write job rows: .csv or .parquet.")] = None,
     swf: Annotated[Text, typer.Option(metavar="FILE", help="Write the schedule as SWF (one policy).")] = None,
-    deadlines: Annotated[Text, typer.Option(metavar="FILE", help="Deadlines by job number (CSV; see transform).")] = None,
+    deadlines: Annotated[Text, typer.Option(metavar="FILE", help="Read deadlines by job number (CSV; see transform).")] = None,
     skipped: Annotated[Text, typer.Option(metavar="FILE", help="List skipped jobs as CSV: line, job, reason.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
-    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down: month, user, size, ...")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Every metric by its name, in seconds; every pass of --step.")] = False,
-    explain: Annotated[Text, typer.Option(metavar="JOB", help="Tell the story of one job.")] = None,
-    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass, a key a pass.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down by month, user, size, ...")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show every metric, in seconds; every pass of --step.")] = False,
+    explain: Annotated[Text, typer.Option(metavar="JOB", help="Print what happened to one job, step by step.")] = None,
+    step: Annotated[bool, typer.Option("--step", help="Draw the schedule pass by pass, one key per pass.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
-    driver: Annotated[str, typer.Option(help="auto, compiled or engine: what runs the loop.")] = "auto",
+    driver: Annotated[str, typer.Option(help="Loop that runs the jobs: auto, compiled or engine.")] = "auto",
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Replay a workload log under one or more policies and compare them."""
     from qbatch.metrics import BREAKDOWNS
@@ -114,7 +114,7 @@ def _experiment(
     log: str, policies: list[str], *, lenient: bool, procs: int | None, machine: Text, skipped: Text, deadlines: Text,
     warmup: str, load: float, **options: Any,
 ) -> tuple[Experiment, list[Policy]]:  # fmt: skip
-    """Read what was named, and make the experiment of it; the skipped jobs are listed first, if that was asked for."""
+    """Read the inputs and return the experiment on them; list the skipped jobs first, if that was asked for."""
     from qbatch.library.experiment import check_load, distinct, experiment_of, machine_of, warmup_of
     from qbatch.policies import load_policy
     from qbatch.replay import Options
@@ -138,7 +138,7 @@ def _replay_source(
 
 
 def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf: Text, *, is_closed: bool) -> None:
-    """Run the policies and give out what they made."""
+    """Run the policies and write their results."""
     if is_closed:
         experiment = experiment.closed()
         if not shown.is_quiet:
@@ -171,7 +171,7 @@ def _announce_compiler(policies: list[Policy], experiment: Experiment, shown: Sh
 
     def tell() -> None:
         if any(is_compiling(experiment.work, experiment.machine, policy) for policy in policies):
-            talk("compiling the kernels: once, about fifteen seconds; later runs load them from the cache")
+            talk("compiling the kernels once, which takes about fifteen seconds; later runs load them from the cache")
 
     if not shown.is_quiet and shown.driver != "engine":
         when_loaded(tell)
@@ -191,7 +191,7 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def _check_text_only(others: dict[str, Any]) -> None:
-    """Refuse what makes no sense beside --explain and --step."""
+    """Refuse options that have no effect with --explain and --step."""
     names = ", ".join(name for name, value in others.items() if value)
     if names:
         raise UsageError(f"--explain and --step print text only; leave out {names}")
@@ -206,7 +206,7 @@ def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) ->
 
 
 def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
-    """List the jobs that cannot run; before the replay, since a log of which no job can run is when the list is needed most."""
+    """List the jobs that cannot run, before the replay: the list is needed most for a log of which no job can run."""
     from qbatch.replay.prepare import reasons_to_skip
     from qbatch.results.output import whole_file
     from qbatch.results.skipped_jobs import write_skipped

@@ -1,4 +1,4 @@
-"""What a replay leaves: a record in print, job rows, a result directory, a schedule as SWF; and the refusals before any work."""
+"""The outputs of a replay: a printed record, job rows, a result directory, SWF; and the checks of their names before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Text = str | None
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is asked of any replay, of a log or of a source: what it leaves, what it prints, how it is run."""
+    """The options that a replay of a log and one of a source share: what to write, what to print, how to run."""
 
     out: Text
     jobs: Text
@@ -37,7 +37,7 @@ class Shown:
 
 
 def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, policies: list[str]) -> None:
-    """Refuse, before any work, outputs that could not be written after it."""
+    """Refuse, before any work, outputs that cannot be written."""
     from qbatch.model.errors import OutputError
     from qbatch.results.output import check_folder
 
@@ -62,7 +62,7 @@ def check_outputs(log: Text, out: Text, jobs: Text, swf: Text, skipped: Text, po
 
 
 def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: Text, jobs: Text) -> None:
-    """Write job rows and the result directory, where they are asked for."""
+    """Write job rows and the result directory, if they are asked for."""
     if jobs is not None:
         from qbatch.results.job_rows import write_job_rows
         from qbatch.results.output import whole_file
@@ -78,20 +78,20 @@ def write_outputs(document: dict[str, Any], schedules: list[Schedule], *, out: T
 
 
 def print_record(document: dict[str, Any], shown: Shown) -> None:
-    """Print the record of a replay, as a table or as JSON, and that the audit found nothing, if there was one."""
+    """Print the record of a replay, as a table or as JSON, and the result of the audit, if there was one."""
     if shown.is_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         print_run(document, is_whole=shown.is_whole)
     if shown.is_audited and not shown.is_quiet:
-        talk("audit: capacity, submissions, starts, ends and promises hold under every policy asked for")
+        talk("audit: capacity, submissions, starts, ends and promises hold under every policy")
 
 
 def check_rejections(schedules: list[Schedule], *, is_quiet: bool) -> None:
-    """Say under which policies half of the jobs or more were rejected, why, and what to do; a line each.
+    """Print a line for each policy that rejected half of the jobs or more: why, and what to do.
 
     Raises:
-        typer.Exit: with 1, if under one of them no job ran; that is said even with ``--quiet``.
+        typer.Exit: with 1, if no job ran under one of them; its line is printed even with ``--quiet``.
     """
     all_rejected = False
     for schedule in schedules:
@@ -122,17 +122,17 @@ def _rejections_text(schedule: Schedule) -> str:
 
 
 def note_pieces(schedules: list[Schedule], *, has_result: bool) -> None:
-    """Say of what job rows and SWF do not hold of jobs that did not run in one go."""
+    """Print what job rows and SWF do not hold of jobs with several execution intervals."""
     count = sum(len(set(schedule.pieces[:, 0].tolist())) for schedule in schedules if schedule.pieces is not None)
     if count:
-        where = "the result keeps that" if has_result else "--out DIR keeps that"
+        where = "the result holds them" if has_result else "--out DIR writes them"
         talk(
-            f"note: {count:,} jobs ran in pieces: --jobs and --swf do not say when each was suspended or resized; {where}"
+            f"note: {count:,} jobs were suspended or resized: --jobs and --swf do not hold their execution intervals; {where}"
         )
 
 
 def _as_simulated(log: Log, work: Workload) -> Log:
-    """Return the log with the submissions and estimates that the run really used (--load, --estimates, --no-kill)."""
+    """Return the log with the submissions and estimates that the run used (--load, --estimates, --no-kill)."""
     from dataclasses import replace
 
     import numpy as np
@@ -155,7 +155,7 @@ def _as_simulated(log: Log, work: Workload) -> Log:
 
 
 def _preempted(log: Log) -> Log:
-    """Return the log with a header that says ``Preemption: TS``: totals of jobs that were suspended, without the pieces."""
+    """Return the log with the header ``Preemption: TS``: totals of suspended jobs, without their execution intervals."""
     from dataclasses import replace
 
     import msgspec

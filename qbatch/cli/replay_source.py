@@ -1,4 +1,4 @@
-"""``qbatch replay --source``: policies on the jobs of a model that reacts to what becomes of them."""
+"""``qbatch replay --source``: run policies on the jobs of a model that reacts to the schedule."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def replay_source(
     text: str, policies: list[str], others: dict[str, Any], *, machine: str | None, seed: int, shown: Shown
 ) -> None:
-    """Run policies on a source and print the record; ``others``: options that only make sense beside a log.
+    """Run policies on a source and print the record; ``others`` are options that only a log can have.
 
     Raises:
-        UsageError: one of those was given, or the source is not to be understood.
+        UsageError: one of those options was given, or the source cannot be parsed.
     """
     from qbatch.library.experiment import distinct, document_of
     from qbatch.policies import load_policy
@@ -30,17 +30,17 @@ def replay_source(
 
     given = ", ".join(name for name, value in others.items() if value)
     if given:
-        raise UsageError(f"--source {text}: a source makes its jobs itself; leave out {given}")
+        raise UsageError(f"--source {text}: a source generates its jobs itself; leave out {given}")
     check_outputs(None, shown.out, shown.jobs, None, None, policies)
     network = read_network(text)
     hosts = network.machine() if machine is None else load_machine(machine)
     chosen = distinct([load_policy(each) for each in policies])
     if shown.driver == "compiled":
-        raise UsageError("--driver compiled: jobs of a source come through the engine; leave it out")
+        raise UsageError("--driver compiled: only the engine can run a source; leave it out")
     schedules = [_run(network, seed, hosts, each, is_audited=shown.is_audited, is_quiet=shown.is_quiet) for each in chosen]
     work = schedules[0].workload
     log = {"name": network.name, "sha256": None, "rows": len(work), "jobs": len(work), "notes": list[str]()}
-    facts = {"source": network.name, "options": {}}  # none of them touches a source
+    facts = {"source": network.name, "options": {}}  # none of them applies to a source
     command = ["qbatch", *sys.argv[1:]]
     document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, shown.by, facts, command)
     write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)

@@ -1,4 +1,4 @@
-"""``qbatch report``: one HTML page about results, to be sent on."""
+"""``qbatch report``: write a self-contained HTML page about results."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def report(
         list[str],
         typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep."),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, .html.")] = "report.html",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", help="Compare the others with this policy.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title, in place of our own.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", help="Policy with which the others are compared.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")] = 0.95,
 ) -> None:
-    """Write one HTML page about results or a sweep: tables, every job on a time axis, differences, and how it was run."""
+    """Write one HTML page about results or a sweep: tables, every job on a time axis, differences, and the commands."""
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
     from qbatch.reports.sweep_page import SweepWishes

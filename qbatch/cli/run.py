@@ -1,4 +1,4 @@
-"""``qbatch run``: run one command beside a private batch server that is gone afterwards."""
+"""``qbatch run``: run one command with a private batch server that exists only for it."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 app = command_group()
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that the command gets when we do."""
+"""Signals that are passed on to the command."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 SI_KERNEL = 0x80
-"""Where a signal came from: the terminal, which sends it to the whole foreground group, the command included."""
+"""Origin of a signal: the terminal, which sends it to the whole foreground group, the command included."""
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
-    command: list[str] = typer.Argument(..., metavar="-- COMMAND", help="What to run."),
-    config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML); else the built-in one."),
+    command: list[str] = typer.Argument(..., metavar="-- COMMAND", help="Command to run."),
+    config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML) [the built-in one]."),
     executor: str | None = typer.Option(
-        None, "--executor", help="process (scripts run) or emulated (they are timers)."
+        None, "--executor", help="process (scripts run) or emulated (jobs are timers)."
     ),
     policy: str | None = typer.Option(None, "--policy", "-p", help="Policy of all pools."),
-    time_: str = typer.Option("real", "--time", help="real, x60 (scaled), virtual or virtual:x100."),
-    torque: bool = typer.Option(False, "--torque", help="The commands speak Torque's dialect."),
-    keep: bool = typer.Option(False, "--keep", help="Leave the server's directory (log, accounting, store) behind."),
+    time_: str = typer.Option("real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."),
+    torque: bool = typer.Option(False, "--torque", help="Make the PBS commands follow Torque."),
+    keep: bool = typer.Option(False, "--keep", help="Keep the server's directory (log, accounting, store)."),
 ) -> None:
-    """Run a command beside a private batch server; exit with the command's code.
+    """Run a command with a private batch server; exit with the command's code.
 
-    The server lives in a temporary directory, the PBS commands are on PATH, and when the command ends, the server, its
-    jobs and the directory go: qbatch run -- sh -c 'echo hostname | qsub -W block=true'.  What the command leaves running
-    in the background is ended too.  Exit codes: the command's, 128+N if signal N ended it, 127 if it is not there, 126 if
-    it cannot be executed; the server's if that failed.
+    The server lives in a temporary directory and the PBS commands are on PATH.  When the command ends, the server, its jobs
+    and the directory are removed: qbatch run -- sh -c 'echo hostname | qsub -W block=true'.  Processes that the command
+    leaves in the background are ended too.  Exit codes: the command's; 128+N if signal N ended it; 127 if the command does
+    not exist; 126 if it cannot be executed; the server's if that failed.
     """
     from qbatch.daemon.clock import parse_time
     from qbatch.library.private_server import PrivateServer, become_reaper, end_descendants, failure
@@ -84,10 +84,10 @@ def run(
 
 
 def _cannot_run(name: str) -> int:
-    """Say why a command cannot be run, as shells do, and return the code for it; 0 if it can."""
+    """Print why a command cannot be run, as shells do, and return the exit code for it; 0 if it can run."""
     if shutil.which(name) is not None:
         return 0
-    # It may be one of ours, which are on PATH only beside the server.
+    # It may be one of our commands, which are on PATH only while the server runs.
     from qbatch.daemon.commands import COMMANDS
 
     if name in COMMANDS:
@@ -102,7 +102,7 @@ def _cannot_run(name: str) -> int:
 
 
 def _wait_until_up(server: PrivateServer) -> ServerEnded | int | None:
-    """Wait until the server answers: None; how it ended; or the number of the signal that told us to end."""
+    """Wait until the server answers: None; or how it ended; or the number of a signal that arrived meanwhile."""
     while True:
         said = server.hear()
         if said is not None:
@@ -114,14 +114,14 @@ def _wait_until_up(server: PrivateServer) -> ServerEnded | int | None:
 
 
 def _attend(server: PrivateServer, command: list[str]) -> int:
-    """Run the command, hand it the signals that we get, and return its exit code."""
-    from qbatch.library.private_server import outlive_nobody
+    """Run the command, pass on the signals that we get, and return its exit code."""
+    from qbatch.library.private_server import end_with_parent
 
     environment = server.environment()
     path = shutil.which(command[0], path=environment["PATH"]) or command[0]
     sys.stdout.flush()
     try:
-        child = subprocess.Popen(command, executable=path, env=environment, preexec_fn=outlive_nobody)
+        child = subprocess.Popen(command, executable=path, env=environment, preexec_fn=end_with_parent)
     except OSError as error:
         talk(f"qbatch run: {command[0]}: {error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
@@ -138,7 +138,7 @@ def _attend(server: PrivateServer, command: list[str]) -> int:
 
 
 def _ending_of(server: PrivateServer) -> ServerEnded | None:
-    """Say it if the server has ended by itself; one that was told to end (qbatch down) is not worth a word."""
+    """Print how the server ended if it ended by itself; print nothing after an orderly end (qbatch down)."""
     said = server.hear()
     if said is None or isinstance(said, str):
         return None

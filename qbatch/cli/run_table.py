@@ -1,4 +1,4 @@
-"""The table of a run: each metric of each policy, the breakdowns that were asked for, and under them what was run."""
+"""The tables of a run: each metric of each policy, the breakdowns, and a description of the run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _COMPARED = (
     "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "slowdown_mean", "bounded_slowdown_mean",
     "utilisation_submit", "makespan_s", "backfilled_share",
 )  # fmt: skip
-"""The metrics of the short table."""
+"""Metrics of the short table."""
 
 _WHERE_PRESENT = ("parent_response_mean_s", "rejected_count")
-"""What follows them where a policy has it."""
+"""Metrics that are added to the short table if a policy has them."""
 
 _OF_PARTS = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mean")
 
@@ -24,7 +24,7 @@ _OF_PARTS = ("wait_mean_s", "wait_p95_s", "slowdown_mean", "bounded_slowdown_mea
 def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
     """Print the record of ``qbatch replay`` or ``qbatch metrics`` as tables on stdout.
 
-    ``is_whole``: every metric by its name, durations in seconds; else those that people compare, in words, durations in hours and
+    ``is_whole``: show every metric by its name, durations in seconds; else the usual metrics, in words, durations in hours and
     minutes.
     """
     from qbatch.metrics import METRICS
@@ -50,7 +50,7 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
         _print_breakdown(key, results, is_whole)
     facts = run_facts(document)
     if not is_whole:
-        facts.append(("more", "--all: every metric by its name, in seconds"))
+        facts.append(("more", "--all shows every metric by its name, in seconds"))
     width = max(len(name) for name, _ in facts)
     typer.echo("")
     for name, text in facts:

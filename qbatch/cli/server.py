@@ -1,4 +1,4 @@
-"""``qbatch status|queues|hosts|explain|forecast|history|time|metrics|reload|check``: what is asked of a running daemon."""
+"""``qbatch status|queues|hosts|explain|forecast|history|time|reload|check``: requests to a running daemon."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from qbatch.results.shown import clean, moment, span, status_of, wait_of
 from qbatch.wire import records, requests
 from qbatch.wire.resources import format_size
 
-_JSON = typer.Option(False, "--json", help="All that is known, as JSON.")
-_SOCKET = typer.Option(None, "--socket", help="The daemon's socket.")
+_JSON = typer.Option(False, "--json", help="Print all fields as JSON.")
+_SOCKET = typer.Option(None, "--socket", help="Socket of the daemon.")
 
 
 def status(
     json: bool = _JSON,
-    prometheus: bool = typer.Option(False, "--prometheus", help="The metrics in the Prometheus text format instead."),
+    prometheus: bool = typer.Option(False, "--prometheus", help="Print metrics in the Prometheus text format instead."),
     socket: str | None = _SOCKET,
 ) -> None:
-    """Show how the server is: its clock, its jobs by state, its policy and files, and what is wrong."""
+    """Show the state of the server: its clock, its jobs by state, its policy and files, and what is wrong."""
     if prometheus:
         sys.stdout.write(ask(requests.Metrics(), records.Text, socket).text)
         return
@@ -59,7 +59,7 @@ def status(
 
 
 def _phase(phase: records.PhaseRecord) -> str:
-    """Return whose turn it is, until when, who comes next, and what is on disk."""
+    """Return the current phase and its end, the phases that follow, and the jobs on disk."""
     if phase.until is None:
         return phase.name
     turns = "".join(f"; {name} jobs from {moment(at)}" for name, at in phase.following.items())
@@ -113,9 +113,9 @@ def _first_of(names: tuple[str, ...]) -> str:
 
 
 def explain(
-    job: str = typer.Argument(..., metavar="JOB", help="The job."), json: bool = _JSON, socket: str | None = _SOCKET
+    job: str = typer.Argument(..., metavar="JOB", help="Identifier of a job."), json: bool = _JSON, socket: str | None = _SOCKET
 ) -> None:
-    """Say why a job waits and when it is expected to start."""
+    """Explain why a job waits and when it is expected to start."""
     said = ask(requests.Explain(job=job), records.Explanation, socket)
     if json:
         print_json("explanation", said)
@@ -161,17 +161,17 @@ def _with_deadlines(headings: list[str], rows: list[list[str]], deadlines: list[
 
 
 def history(
-    user: str = typer.Option("", "--user", "-u", help="Only jobs of this user."),
-    queue: str = typer.Option("", "--queue", "-q", help="Only jobs in this queue."),
-    name: str = typer.Option("", "--name", help="Only jobs with this name; * and ? stand for anything."),
-    status_: str = typer.Option("", "--exit", help="Only jobs with this exit status, or: failed."),
-    since: str = typer.Option("", "--since", help="Only jobs that ended at or after this day or time (ISO)."),
-    until: str = typer.Option("", "--until", help="Only jobs that ended before this day or time (ISO)."),
-    limit: int = typer.Option(50, "--limit", min=1, help="At most so many."),
+    user: str = typer.Option("", "--user", "-u", help="Show only jobs of this user."),
+    queue: str = typer.Option("", "--queue", "-q", help="Show only jobs in this queue."),
+    name: str = typer.Option("", "--name", help="Show only jobs with this name; * and ? are wildcards."),
+    status_: str = typer.Option("", "--exit", help="Show only jobs with this exit status, or failed ones."),
+    since: str = typer.Option("", "--since", help="Show only jobs that ended at or after this day or time (ISO)."),
+    until: str = typer.Option("", "--until", help="Show only jobs that ended before this day or time (ISO)."),
+    limit: int = typer.Option(50, "--limit", min=1, help="Show at most this many jobs."),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:
-    """Search the jobs that have ended, for ever; the latest first."""
+    """Search all jobs that have ended; the latest come first."""
     request = requests.History(
         users=(user,) if user else (), queues=(queue,) if queue else (), name=name, status=status_,
         since=_instant(since, "--since"), until=_instant(until, "--until"), limit=limit,
@@ -186,7 +186,7 @@ def history(
         for job in said.jobs
     ]  # fmt: skip
     if not rows:
-        talk("no job that has ended is like that")
+        talk("no ended job matches")
         return
     headings = ["id", "name", "user", "queue", "procs", "submitted", "waited", "ended", "status"]
     print_table("", _with_deadlines(headings, rows, [job.deadline for job in said.jobs], 8), rows, left=4)
@@ -195,7 +195,7 @@ def history(
 
 
 def _pages(request: requests.History, limit: int, socket: str | None) -> records.Jobs:
-    """Return up to ``limit`` finished jobs, asked for page by page."""
+    """Return up to ``limit`` finished jobs, page by page."""
     found: list[records.JobRecord] = []
     while True:
         page = ask(msgspec.structs.replace(request, limit=min(limit - len(found), 1000)), records.Jobs, socket)
@@ -218,15 +218,15 @@ def _instant(text: str, option: str) -> int | None:
 
 def time(
     action: str = typer.Argument(
-        "show", metavar="ACTION", help="show, pause, play, step, speed, until, until-start, until-end, until-count."
+        "show", metavar="ACTION", help="One of show, pause, play, step, speed, until, until-start, until-end, until-count."
     ),
     value: str = typer.Argument(
-        "", metavar="VALUE", help="A speed, an instant in seconds (of the clock, or of the log), a job, or a count."
+        "", metavar="VALUE", help="Speed, instant in seconds (of the clock, or of the log), job, or count."
     ),
     json: bool = _JSON,
     socket: str | None = _SOCKET,
 ) -> None:
-    """Drive scaled and virtual time."""
+    """Control scaled and virtual time."""
     given: dict[str, object] = {}
     try:
         if action in ("speed", "play") and value:
@@ -238,7 +238,7 @@ def time(
         elif action in ("until-start", "until-end"):
             given["job"] = value
     except ValueError:
-        raise UsageError(f"time {action} {value}: that is no number") from None
+        raise UsageError(f"time {action} {value}: write a number") from None
     said = ask(requests.Time(action=action, **given), records.ClockRecord, socket)  # type: ignore[arg-type]
     if json:
         print_json("clock", said)
@@ -252,7 +252,7 @@ def time(
 
 
 def reload(socket: str | None = _SOCKET) -> None:
-    """Let the daemon read its configuration again; it takes the new one as a whole, or says what is wrong with it."""
+    """Make the daemon read its configuration again; it takes all of the new one, or prints what is wrong with it."""
     sys.stdout.write(ask(requests.Reload(), records.Text, socket).text + "\n")
 
 

@@ -1,4 +1,4 @@
-"""``qbatch shadow``: other policies over the same submissions, side by side with the real one."""
+"""``qbatch shadow``: run what-if policies over the same submissions and compare them with the real one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HEADINGS = ["policy", "pool", "started", "ended", "waiting", "mean wait s", "ma
 
 
 def shadow(
-    action: str = typer.Argument("show", metavar="show|set|off", help="show the table; set the policies; end them."),
-    policies: list[str] = typer.Argument(None, metavar="POLICY", help="With set: at most four (qbatch policies)."),
-    json: bool = typer.Option(False, "--json", help="All that is known, as JSON."),
-    watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", min=0.0, help="Show anew so often."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    action: str = typer.Argument("show", metavar="show|set|off", help="Show the table, set the policies, or end them."),
+    policies: list[str] = typer.Argument(None, metavar="POLICY", help="For set: at most four policies (see qbatch policies)."),
+    json: bool = typer.Option(False, "--json", help="Print all fields as JSON."),
+    watch: float = typer.Option(0.0, "--watch", metavar="SECONDS", min=0.0, help="Show again at this interval."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Show what other policies would have done with the same jobs, or say which policies to follow."""
+    """Show what other policies would have done with the same jobs, or set those policies."""
     names = tuple(policies or ())
     if action not in _ACTIONS:
         raise UsageError(f"there is no action {action!r}{suggestion(action, _ACTIONS)} (known: {', '.join(_ACTIONS)})")

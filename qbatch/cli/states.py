@@ -12,7 +12,7 @@ _FORMATS = ("text", "mermaid", "dot")
 
 
 def states(
-    style: Annotated[str, typer.Option("--format", metavar="text|mermaid|dot", help="How to draw.")] = "text",
+    style: Annotated[str, typer.Option("--format", metavar="text|mermaid|dot", help="Format of the drawing.")] = "text",
 ) -> None:
     """Draw the states of a job and the legal transitions between them."""
     if style not in _FORMATS:

@@ -1,4 +1,4 @@
-"""``qbatch replay --step``: the chart of a schedule pass by pass, a key a pass on a terminal, all at once in a pipe."""
+"""``qbatch replay --step``: draw a schedule pass by pass, one key per pass on a terminal, all at once in a pipe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUIT = (b"q", b"\x1b", b"\x04", b"")
 def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at_once: bool) -> None:
     """Show every pass of every policy.
 
-    ``at_once``: print them all, as is done wherever input or output is no terminal.
+    ``at_once``: print all passes without waiting for keys, as when input or output is no terminal.
 
     Raises:
         UsageError: the log or the machine is too large to be drawn.
@@ -64,7 +64,7 @@ def _by_key(shown: list[str]) -> None:
 
 @contextmanager
 def _keys() -> Iterator[int]:
-    """Let the terminal give each key when it is pressed, without showing it; the terminal is as it was afterwards."""
+    """Make the terminal deliver each key at once and without echo; restore its settings afterwards."""
     import termios
     import tty
 

@@ -1,4 +1,4 @@
-"""``qbatch backup|restore``: copies of the store."""
+"""``qbatch backup|restore``: write and restore copies of the store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from qbatch.wire import paths, records, requests
 
 
 def backup(
-    file: Path = typer.Argument(..., metavar="FILE", help="A new file."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    file: Path = typer.Argument(..., metavar="FILE", help="File to create."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Write a copy of the store, complete and consistent, while the daemon runs."""
+    """Write a complete and consistent copy of the store while the daemon runs."""
     talk(ask(requests.Backup(path=os.path.abspath(file)), records.Done, socket, timeout=600.0).text)
 
 
@@ -25,7 +25,7 @@ def restore(
     file: Path = typer.Argument(..., metavar="FILE", help="A file that qbatch backup wrote."),
     state: Path | None = STATE,
 ) -> None:
-    """Put a backup in place of the store; what was there is kept beside it.  The daemon must not run."""
+    """Replace the store with a backup and keep the old store next to it.  The daemon must not run."""
     from qbatch.daemon.restore import restore_backup
 
     talk(restore_backup(file, paths.state_directory()))

@@ -1,4 +1,4 @@
-"""``qbatch submit``: queue a job, with options of one's own or a PBS script; ``qbatch wait``: wait for jobs."""
+"""``qbatch submit``: queue a job, with plain options or as a PBS script; ``qbatch wait``: wait for jobs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from qbatch.wire.requests import Spec, Submit, Wait
 
 def submit(
     command: list[str] = typer.Argument(
-        None, metavar="SCRIPT|-- COMMAND", help="A script, - for stdin, or a command after --."
+        None, metavar="SCRIPT|-- COMMAND", help="Script, - for stdin, or a command after --."
     ),
-    name: str = typer.Option("", "--name", "-N", help="The job's name."),
-    queue: str = typer.Option("", "--queue", "-q", help="The queue."),
+    name: str = typer.Option("", "--name", "-N", help="Name of the job."),
+    queue: str = typer.Option("", "--queue", "-q", help="Queue of the job."),
     procs: int = typer.Option(0, "--procs", "-n", help="Processors on one host."),
     memory: str = typer.Option("", "--memory", "-m", help="Memory, such as 2gb."),
-    walltime: str = typer.Option("", "--walltime", "-t", help="Walltime: seconds, MM:SS or HH:MM:SS."),
+    walltime: str = typer.Option("", "--walltime", "-t", help="Walltime in seconds, MM:SS or HH:MM:SS."),
     resource: list[str] = typer.Option([], "--resource", "-l", help="PBS resources, such as select=2:ncpus=4."),
     output: str = typer.Option("", "--output", "-o", help="File for the output."),
     error: str = typer.Option("", "--error", "-e", help="File for the errors."),
     depend: str = typer.Option("", "--depend", help="Dependencies, such as afterok:12."),
     array: str = typer.Option("", "--array", "-J", help="Indices of an array, such as 1-10%2."),
-    hold: bool = typer.Option(False, "--hold", help="Held at first."),
-    runtime: str = typer.Option("", "--runtime", help="How long an emulated run takes."),
-    exit_status: int | None = typer.Option(None, "--exit", help="How an emulated run ends."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would happen; queue nothing."),
-    wait: bool = typer.Option(False, "--wait", help="Wait for the end and exit with the job's status."),
-    json: bool = typer.Option(False, "--json", help="The answer as JSON."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    hold: bool = typer.Option(False, "--hold", help="Hold the job until it is released."),
+    runtime: str = typer.Option("", "--runtime", help="Run time of an emulated job."),
+    exit_status: int | None = typer.Option(None, "--exit", help="Exit status of an emulated job."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would happen; queue nothing."),
+    wait: bool = typer.Option(False, "--wait", help="Wait for the end; exit with the job's status."),
+    json: bool = typer.Option(False, "--json", help="Print the answer as JSON."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Queue a job; its identifier goes to stdout.  (qsub does the same the PBS way, with #PBS lines.)"""
+    """Queue a job and print its identifier.  (qsub does the same with PBS options and #PBS lines.)"""
     from qbatch.wire.resources import parse_duration, parse_resources
 
     options: list[str] = []
@@ -78,7 +78,7 @@ def submit(
         try:
             code = _wait((said.job,), None, socket)
         except KeyboardInterrupt:
-            talk(f"{said.job} runs on: qbatch wait {said.job}, or qbatch delete {said.job}")
+            talk(f"{said.job} still runs; see qbatch wait {said.job}, or qbatch delete {said.job}")
             raise
         raise typer.Exit(code)
 
@@ -92,7 +92,7 @@ def _show(said: SubmissionRecord, *, as_json: bool) -> None:
 
 
 def _quoted(quote: Quote | None) -> str:
-    """Return the instants of a quote as a line, empty if it has none."""
+    """Return the instants of a quote as a line, or an empty text if it has none."""
     from qbatch.results.shown import moment
 
     if quote is None:
@@ -104,7 +104,7 @@ def _quoted(quote: Quote | None) -> str:
 
 
 def _uploaded(spec: Spec, socket: str | None) -> Spec:
-    """Return the specification, with its script sent ahead if that is long."""
+    """Return the specification, after uploading its script if that is long."""
     from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
     from qbatch.client import ClientSession
 
@@ -115,14 +115,14 @@ def _uploaded(spec: Spec, socket: str | None) -> Spec:
 
 
 def _specification(options: list[str], words: list[str]) -> Spec:
-    """Return what qsub would make of these options and this script or command."""
+    """Return the specification that qsub would make of these options and this script or command."""
     from qbatch.cli.pbs.command import Call, CommandFault, UsageFault, surroundings
     from qbatch.cli.pbs.getopt import OptionFault, parse_options
     from qbatch.cli.pbs.qsub import specification
     from qbatch.cli.pbs.submission import LETTERS
 
     if len(words) == 1 and words[0] != "-" and "--" not in sys.argv and not Path(words[0]).is_file():
-        raise InputError(f"{words[0]}: there is no such script (a command goes after --)")
+        raise InputError(f"{words[0]}: there is no such script (put a command after --)")
     is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()
@@ -149,9 +149,9 @@ def _wait(jobs: tuple[str, ...], timeout: float | None, socket: str | None) -> i
 
 
 def wait(
-    identifiers: list[str] = typer.Argument(..., metavar="JOB", help="The jobs."),
-    timeout: float | None = typer.Option(None, "--timeout", help="At most so many seconds (then exit 124)."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    identifiers: list[str] = typer.Argument(..., metavar="JOB", help="Identifiers of jobs."),
+    timeout: float | None = typer.Option(None, "--timeout", help="Wait at most this many seconds (then exit 124)."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Wait until jobs have ended; exit with the status of the first that failed."""
+    """Wait until jobs have ended; exit with the status of the first job that failed."""
     raise typer.Exit(_wait(tuple(identifiers), timeout, socket))

@@ -1,4 +1,4 @@
-"""``qbatch sweep``: thousands of runs over a grid of logs, loads, estimates, seeds and policies; kept, resumed, summed up."""
+"""``qbatch sweep``: run a grid of logs, loads, estimates, seeds and policies; keep, resume and summarise the runs."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ Several = list[str] | None
 
 def sweep(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The grid, as TOML; options change what it says.", show_default=False)
+        str | None, typer.Argument(metavar="FILE", help="Grid as TOML; options override its values.", show_default=False)
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", metavar="DIR", help="Where runs are kept and the table goes.")] = None,
-    log: Annotated[Several, typer.Option(metavar="LOG", help="A log, or a model as lublin:jobs=500; repeatable.")] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="DIR", help="Directory for the runs and the table.")] = None,
+    log: Annotated[Several, typer.Option(metavar="LOG", help="Log, or model such as lublin:jobs=500; repeatable.")] = None,
     policy: Annotated[Several, typer.Option("--policy", "-p", help="NAME[:key=value,...]; may be repeated.")] = None,
     machine: Annotated[Several, typer.Option(metavar="MACHINE", help="Machine file, origin2000, processors; repeatable.")] = None,
     window: Annotated[Several, typer.Option(metavar="FROM..TO", help="Span of submissions, or all; may be repeated.")] = None,
-    resample: Annotated[str | None, typer.Option(metavar="HOW,...", help="none, weeks, users.")] = None,
-    load: Annotated[str | None, typer.Option(metavar="LOADS", help="0.7:1.1:0.05, or 0.8,0.9: divides the gaps.")] = None,
-    estimates: Annotated[str | None, typer.Option(metavar="MODEL,...", help="log, perfect, f:N, ... as of replay.")] = None,
-    seed: Annotated[str | None, typer.Option(metavar="SEEDS", help="1:20, or 1,2,5: replicas of what is drawn.")] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="At most so many jobs of each log.")] = None,
-    warmup: Annotated[str | None, typer.Option(metavar="T", help="Run the first T (12h, 7d) uncounted.")] = None,
-    no_kill: Annotated[bool, typer.Option("--no-kill", help="Lift estimates to run times; end no job early.")] = False,
+    resample: Annotated[str | None, typer.Option(metavar="HOW,...", help="Resampling of the log: none, weeks, users.")] = None,
+    load: Annotated[str | None, typer.Option(metavar="LOADS", help="Divide the gaps by 0.7:1.1:0.05, or by 0.8,0.9.")] = None,
+    estimates: Annotated[str | None, typer.Option(metavar="MODEL,...", help="log, perfect, f:N, ... as in replay.")] = None,
+    seed: Annotated[str | None, typer.Option(metavar="SEEDS", help="Seeds of the replicas: 1:20, or 1,2,5.")] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Replay at most this many jobs of each log.")] = None,
+    warmup: Annotated[str | None, typer.Option(metavar="T", help="Do not count the first T (12h, 7d).")] = None,
+    no_kill: Annotated[bool, typer.Option("--no-kill", help="Raise estimates to run times; end no job early.")] = False,
     closed: Annotated[bool, typer.Option("--closed", help="Users wait for their jobs before they submit the next.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Check the invariants of each schedule.")] = False,
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows of logs that cannot be read.")] = False,
-    on: Annotated[str, typer.Option(metavar="WHERE", help="local, local:N processes, or dask=ADDRESS.")] = "local",
-    retry: Annotated[bool, typer.Option("--retry", help="Make runs again that have failed.")] = False,
-    metric: Annotated[Several, typer.Option("--metric", metavar="NAME", help="A metric to show; may be repeated.")] = None,
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    on: Annotated[str, typer.Option(metavar="WHERE", help="Place of the runs: local, local:N or dask=ADDRESS.")] = "local",
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that have failed.")] = False,
+    metric: Annotated[Several, typer.Option("--metric", metavar="NAME", help="Metric to show; may be repeated.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.sweep/1).")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> int:
-    """Replay a grid of logs, loads, estimates, seeds and policies; keep every run, and go on where it stopped."""
+    """Replay a grid of logs, loads, estimates, seeds and policies; keep every run, and resume an interrupted sweep."""
     from pathlib import Path
 
     from qbatch.sweeps.executors import place_of
@@ -73,7 +73,7 @@ def sweep(
         out = folder if out is None else out
         grid_of({"log": "any", **of_file}, file)
     if out is None:
-        raise UsageError("--out DIR is missing: where the runs are kept; a FILE may say it too, as out = \"DIR\"")
+        raise UsageError("--out DIR is missing: name the directory of the runs, here or in the FILE as out = \"DIR\"")
     grid = grid_of({**of_file, **told}, "qbatch sweep" if file is None else file, form="--{}" if file is None else "{}")
     return _run(grid, Path(out), place, metric, confidence, is_quiet=quiet, is_retried=retry, as_json=as_json)
 
@@ -102,7 +102,7 @@ def _run(
                 plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
             )
     except KeyboardInterrupt:
-        talk(f"{runs_kept(plan, out):,} of {count:,} runs kept in {out}; the same command goes on")
+        talk(f"{runs_kept(plan, out):,} of {count:,} runs kept in {out}; the same command resumes")
         raise
     document = record(done.table, shown, confidence=confidence)
     if as_json:
@@ -113,7 +113,7 @@ def _run(
         there = f", {done.kept:,} were there already" if done.kept else ""
         talk(f"{count:,} runs: {done.made:,} made{there}; {out} has them all (runs.parquet)")
         if all(point["replicas"] == 1 for point in document["points"]):
-            talk("note: one run a point: intervals need replicas (--seed 1:10 with drawn estimates, or --resample weeks)")
+            talk("note: one run per point: intervals need replicas (--seed 1:10 with drawn estimates, or --resample weeks)")
     for failure in document["failures"][:_SHOWN_FAILURES]:
         where = ", ".join(f"{axis} {failure[axis]}" for axis in ("policy", *done.table.varying) if axis != "policy")
         talk(f"failed: {failure['policy']}{', ' if where else ''}{where}: {failure['error']}")
@@ -141,7 +141,7 @@ def _print(document: dict[str, Any]) -> None:
             typer.echo(f"\n{log['name']}: {note}")
     more = len(document["points"]) - _SHOWN_POINTS
     if more > 0:
-        talk(f"{more:,} more points: --json, qbatch plot and runs.parquet have them")
+        talk(f"{more:,} more points: --json, qbatch plot and runs.parquet show them")
 
 
 def _cell(mean: dict[str, Any], name: str) -> str:
@@ -156,7 +156,7 @@ def _cell(mean: dict[str, Any], name: str) -> str:
 
 @contextmanager
 def _progress(count: int, *, is_quiet: bool) -> Iterator[Progress | None]:
-    """Show a bar with the time that is left on stderr, if stderr is a terminal; give the function that moves it."""
+    """Show a bar with the remaining time on stderr, if stderr is a terminal; yield the function that moves it."""
     if is_quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""``qbatch top``: the live monitor."""
+"""``qbatch top``: show the live monitor."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from qbatch.model.errors import OutputError, QbatchError, UsageError, suggestion
 
 def top(
     recording: str | None = typer.Option(
-        None, "--recording", metavar="FILE|DIR[:POLICY]", help="Play a recording, a result, or job rows instead."
+        None, "--recording", metavar="FILE|DIR[:POLICY]", help="Play a recording, a result or job rows instead."
     ),
-    record: str | None = typer.Option(None, "--record", metavar="FILE", help="Write down what is seen."),
-    theme: str = typer.Option("", "--theme", help="textual-dark, textual-light, ansi-dark, ansi-light, ..."),
-    speed: float | None = typer.Option(None, "--speed", min=0.001, help="How fast a recording is played at first."),
-    socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
+    record: str | None = typer.Option(None, "--record", metavar="FILE", help="Record the session in this file."),
+    theme: str = typer.Option("", "--theme", help="Colours: textual-dark, textual-light, ansi-dark, ansi-light, ..."),
+    speed: float | None = typer.Option(None, "--speed", min=0.001, help="Speed of a recording at the start."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
-    """Watch hosts, jobs, queues and the near future as they change; act on them; play recorded runs."""
+    """Watch hosts, jobs, queues and forecasts as they change; act on them; play recorded runs."""
     if recording is not None and record is not None:
         raise UsageError("--recording plays and --record writes; give one of them")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "qbatch top draws on a terminal, and this is none; for scripts: qbatch jobs --json, qbatch status --json"
+            "qbatch top needs a terminal; for scripts: qbatch jobs --json, qbatch status --json"
         )
     watch = load_monitor()
     from textual.theme import BUILTIN_THEMES
@@ -51,10 +51,10 @@ def top(
 
 
 def load_monitor() -> Callable[[Any, str], None]:
-    """Load the monitor and return what shows it.
+    """Load the monitor and return the function that shows it.
 
     Raises:
-        QbatchError: the library that it draws with is not installed.
+        QbatchError: its drawing library is not installed.
     """
     try:
         from qbatch.tui.app import watch
@@ -65,7 +65,7 @@ def load_monitor() -> Callable[[Any, str], None]:
 
 @contextlib.contextmanager
 def _recorder(path: str | None) -> Iterator[Any]:
-    """Open a recording to be written, if one is wanted.
+    """Open a recording for writing, if one is wanted.
 
     Raises:
         OutputError: it cannot be written.
@@ -79,6 +79,6 @@ def _recorder(path: str | None) -> Iterator[Any]:
         with open(path, "xb") as file:
             yield TapeRecorder(file, __version__)
     except FileExistsError:
-        raise OutputError(f"{path}: is there already; name another file, or remove it first") from None
+        raise OutputError(f"{path}: already exists; name another file, or remove it first") from None
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from None

@@ -1,7 +1,7 @@
-"""``qbatch trace``: look into a workload log, check it, make one, fetch a public one.
+"""``qbatch trace``: inspect a workload log, check it, generate one, or fetch a public one.
 
-Only the shape of the commands and of their output is here; what a log says and what is off in it
-is computed in ``qbatch.workloads.log``.  Numbers go to stdout, nothing else does.
+This module holds only the commands and the form of their output; ``qbatch.workloads.log`` computes the facts and the
+findings.  Only numbers go to stdout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qbatch.model.errors import InputError
 if TYPE_CHECKING:
     from qbatch.workloads.log import Log
 
-app = command_group("Look into a workload log, check it, generate one, or fetch a public one.")
+app = command_group("Inspect a workload log, check it, generate one, or fetch a public one.")
 
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="SWF or five-column log, also .gz or .xz; - is stdin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,7 +29,7 @@ LenientOption = Annotated[bool, typer.Option("--lenient", help="Skip rows that c
 
 @app.command()
 def info(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
-    """Tell what is in a log: machine, span, load, sizes, estimates."""
+    """Show the contents of a log: machine, span, load, sizes, estimates."""
     from qbatch.workloads.log import facts
     from qbatch.workloads.swf import read_log
 
@@ -41,7 +41,7 @@ def info(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption =
 @app.command()
 def head(
     log: LogArgument,
-    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 10,
+    rows: Annotated[int, typer.Option("-n", "--rows", min=1, help="Number of rows.")] = 10,
     as_json: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
@@ -62,7 +62,7 @@ def head(
 
 @app.command()
 def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOption = False) -> None:
-    """List everything that is off in a log; exit code 0 when it can be used, 3 when not."""
+    """List everything that is wrong in a log; exit code 0 when it can be used, 3 when not."""
     from qbatch.workloads.findings import findings
     from qbatch.workloads.header import readable
     from qbatch.workloads.swf import read_log
@@ -94,10 +94,10 @@ def generate(
     *,
     jobs: Annotated[int, typer.Option("--jobs", help="Number of jobs.")],
     procs: Annotated[int, typer.Option("--procs", help="Processors of the machine.")],
-    load: Annotated[float, typer.Option("--load", help="Work offered per processor and second.")] = 0.85,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same log.")] = 1,
-    accuracy: Annotated[float, typer.Option("--accuracy", help="About the mean of run time over estimate.")] = 0.4,
-    campaigns: Annotated[float, typer.Option("--campaigns", help="Share of jobs that come in bursts, 0 to 1.")] = 0.0,
+    load: Annotated[float, typer.Option("--load", help="Offered load: work per processor and second.")] = 0.85,
+    seed: Annotated[int, typer.Option("--seed", help="Seed; the same seed gives the same log.")] = 1,
+    accuracy: Annotated[float, typer.Option("--accuracy", help="Approximate mean of run time over estimate.")] = 0.4,
+    campaigns: Annotated[float, typer.Option("--campaigns", help="Share of jobs that arrive in bursts, 0 to 1.")] = 0.0,
     out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
 ) -> None:
     """Generate a workload log in SWF from a seed."""
@@ -181,7 +181,7 @@ def _info_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """Return the text without line breaks and control characters, which a header may hold."""
+    """Return the text without line breaks and control characters, which a header may contain."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -210,7 +210,7 @@ def _print_table(names: list[str], rows: list[list[str]]) -> None:
 
 
 def _print_rich_table(names: list[str], rows: list[list[str]]) -> None:
-    """Print the jobs a row each, under headings with units; where they are too wide, in tables that begin with the job."""
+    """Print one row per job, under headings with units; split a wide table into several that begin with the job."""
     from rich.console import Console
     from rich.table import Table
 
@@ -234,7 +234,7 @@ _UNITS = dict.fromkeys(("submit", "wait", "run", "cpu_time", "time_requested", "
 
 
 def _fitting(widths: list[int], most: int) -> list[list[int]]:
-    """Return which columns stand in each table so that it fits: the first column in all of them."""
+    """Return the columns of each table so that it fits the width; the first column is in all of them."""
     tables: list[list[int]] = [[0]]
     used = widths[0]
     for place, width in enumerate(widths[1:], 1):

@@ -1,4 +1,4 @@
-"""``qbatch trace catalogue`` and ``qbatch trace get``: the public logs, and a copy of one in this user's cache."""
+"""``qbatch trace catalogue`` and ``qbatch trace get``: list the public logs, and copy one to the user's cache."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SCHEMA = "qbatch.trace-catalogue/1"
 
 
 def catalogue(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One log only.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show only this log.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the public logs: jobs, machine, span, terms, and what to cite."""
+    """List the public logs: jobs, machine, span, terms of use, and citation."""
     from qbatch.workloads.catalogue import load_catalogue
 
     known, cache = load_catalogue(), _cache()
@@ -42,18 +42,18 @@ def catalogue(
 
 
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A log or a file of the catalogue, such as KTH-SP2.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Log or file of the catalogue, such as KTH-SP2.")],
     version: Annotated[
-        str | None, typer.Option(metavar="KIND", help="cleaned or unfiltered (else what the archive recommends).")
+        str | None, typer.Option(metavar="KIND", help="cleaned or unfiltered [what the archive recommends].")
     ] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="DIR", help="Put a copy there, and print its path.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="DIR", help="Put a copy there and print its path.")] = None,
     mirror: Annotated[
-        str | None, typer.Option(metavar="URL", envvar="QBATCH_MIRROR", help="Address in place of the archive's.")
+        str | None, typer.Option(metavar="URL", envvar="QBATCH_MIRROR", help="Address instead of the archive's.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, max=86_400, help="Seconds without a byte to give up after.")] = 30.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.001, max=86_400, help="Give up after this many seconds without a byte.")] = 30.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Fetch a public log, or find it in the cache, and print where it is."""
+    """Fetch a public log, or find it in the cache, and print its path."""
     from qbatch.workloads.catalogue import KINDS, fetch, load_catalogue
 
     if version is not None and version not in KINDS:
@@ -94,7 +94,7 @@ def _copied(path: Path, to: str) -> Path:
 
 @contextmanager
 def _bar(version: Version, *, is_quiet: bool) -> Iterator[FetchProgress | None]:
-    """Show a bar on stderr if it is a terminal; give the function that moves it."""
+    """Show a bar on stderr if it is a terminal; yield the function that moves it."""
     if is_quiet or not sys.stderr.isatty():
         yield None
         return
@@ -112,7 +112,7 @@ def _bar(version: Version, *, is_quiet: bool) -> Iterator[FetchProgress | None]:
 
 
 def _record(known: Catalogue, entry: Entry, cache: Cache) -> dict[str, Any]:
-    """Return an entry as JSON has it: every field, null where nothing is known."""
+    """Return an entry for JSON: every field, null if it is unknown."""
     versions = [
         {
             "kind": each.kind, "file": each.file, "url": f"{known.archive}/{known.path(entry, each)}", "jobs": each.jobs,
@@ -139,7 +139,7 @@ def _print_all(known: Catalogue, cache: Cache) -> None:
         here = "yes" if any(cache.path(each).is_file() for each in entry.version) else ""
         rows.append([entry.name, entry.system or "", kinds, jobs, procs, span, "known" if first.sha256 else "", here])
     print_table("", ["name", "machine", "versions", "jobs", "processors", "span", "checksum", "cached"], rows, left=3)
-    talk(f"from {known.archive}; what is empty is not known here; qbatch trace catalogue NAME tells all of one")
+    talk(f"from {known.archive}; empty fields are unknown; qbatch trace catalogue NAME shows all of one log")
 
 
 def _print_one(known: Catalogue, entry: Entry, cache: Cache) -> None:
@@ -155,4 +155,4 @@ def _print_one(known: Catalogue, entry: Entry, cache: Cache) -> None:
 
 
 _OPEN = ("licence", "citation", "note")
-"""Of which nothing may be to say."""
+"""Fields that may be empty because there is nothing to report."""

@@ -1,4 +1,4 @@
-"""``qbatch transform``: a log made from a log, step by step, with the deadlines of its jobs in a side file."""
+"""``qbatch transform``: change a log step by step, with the deadlines of its jobs in a side file."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _PACKED = {"kind": "static", "procs": "32", "span": "7200", "slack": "0"}
 
 def transform(
     log: Annotated[
-        str | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), - is stdin; or packed[:kind=...].")
+        str | None, typer.Argument(metavar="LOG", help="SWF log (.gz, .xz); - is stdin; or packed[:kind=...].")
     ] = None,
     steps: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STEP", help="NAME[:key=value,...] from left to right (--list shows them)."),
+        typer.Argument(metavar="STEP", help="Steps NAME[:key=value,...], from left to right (see --list)."),
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF (.gz compresses); - is stdout.")] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SWF file (.gz compresses); - is stdout.")] = "-",
     deadlines: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The side file (CSV): deadlines by job number.")
+        str | None, typer.Option(metavar="FILE", help="Side file (CSV) with deadlines by job number.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all draws; same seed, same log.")] = 0,
-    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws; the same seed gives the same log.")] = 0,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors [those of the log's header].")] = None,
     list_steps: Annotated[bool, typer.Option("--list", help="List the steps.")] = False,
     lenient: Annotated[bool, typer.Option("--lenient", help="Skip rows that cannot be read.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Change the load, the estimates and the deadlines of a log; a replay takes what comes out (--deadlines)."""
+    """Change the load, the estimates and the deadlines of a log, for a replay (with --deadlines)."""
     from qbatch.library.logs import transformed
     from qbatch.results.output import log_file, whole_file
     from qbatch.workloads import read_log, write_log
@@ -47,7 +47,7 @@ def transform(
         _print_steps()
         return
     if log is None:
-        raise UsageError("which log? name an SWF file, - for stdin, or packed (--list shows the steps)")
+        raise UsageError("a LOG is missing; name an SWF file, - for stdin, or packed (--list shows the steps)")
     if deadlines is not None and out != "-" and os.path.realpath(deadlines) == os.path.realpath(out):
         raise UsageError(f"--deadlines {deadlines}: the log goes there; name another file")
     chosen = read_steps(steps or [])
@@ -69,7 +69,7 @@ def transform(
 
 
 def _sized(log: Log, procs: int | None) -> Log:
-    """Return a log whose header says how large the machine is."""
+    """Return the log with the size of the machine in its header."""
     from qbatch.replay.prepare import choose_procs
     from qbatch.workloads.transform import sized
 

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 def up(
     config: Path | None = typer.Option(None, "--config", help="Configuration file (TOML)."),
     state: Path | None = STATE,
-    socket: str | None = typer.Option(None, "--socket", help="Where to listen."),
-    time_: str = typer.Option("real", "--time", help="real, x60 (scaled), virtual or virtual:x100."),
+    socket: str | None = typer.Option(None, "--socket", help="Socket on which to listen."),
+    time_: str = typer.Option("real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."),
     origin: str | None = typer.Option(
-        None, "--origin", help="Instant at which scaled or virtual time begins, in seconds."
+        None, "--origin", help="Start of scaled or virtual time, in seconds."
     ),
     executor: str | None = typer.Option(None, "--executor", help="process or emulated, instead of the configured one."),
     policy: str | None = typer.Option(
         None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
     ),
-    trace: Path | None = typer.Option(None, "--trace", help="Workload log whose jobs arrive by themselves."),
-    source: str | None = typer.Option(None, "--source", help="A model whose jobs come by themselves, such as closed:N=16."),
+    trace: Path | None = typer.Option(None, "--trace", help="Workload log to submit from."),
+    source: str | None = typer.Option(None, "--source", help="Model to submit from, such as closed:N=16."),
     seed: int = typer.Option(0, "--seed", min=0, help="Seed of the draws of --source."),
-    procs: int | None = typer.Option(None, "--procs", help="One host with so many processors, instead of the pools."),
+    procs: int | None = typer.Option(None, "--procs", help="One host with this many processors, instead of the pools."),
     machine: str | None = typer.Option(
         None, "--machine", metavar="FILE", help="Machine file (TOML), or origin2000, instead of the pools."
     ),
-    first: int | None = typer.Option(None, "--first", help="Only the first jobs of the log."),
-    paused: bool = typer.Option(False, "--paused", help="Begin with the clock standing still."),
-    foreground: bool = typer.Option(False, "--foreground", help="Do not go into the background."),
+    first: int | None = typer.Option(None, "--first", help="Take only the first jobs of the log."),
+    paused: bool = typer.Option(False, "--paused", help="Start with the clock paused."),
+    foreground: bool = typer.Option(False, "--foreground", help="Stay in the foreground."),
 ) -> None:
     """Start the daemon."""
     from qbatch.daemon.clock import parse_time
@@ -72,7 +72,7 @@ def up(
 
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
     if workload is not None and config_path is None:
-        workload = workload.changed(queue_names={})  # the built-in queues are not those of the log, whatever they are called
+        workload = workload.changed(queue_names={})  # a queue of the log is none of the built-in queues, even with the same name
     if workload is not None and procs is None and machine is None and config_path is None:
         procs = workload.procs_total
 
@@ -99,12 +99,12 @@ def _network(source: str | None, trace: Path | None, first: int | None, seed: in
 
     if source is None:
         if seed:
-            raise UsageError("--seed is of the draws of a --source; leave it out")
+            raise UsageError("--seed needs a --source; leave it out")
         return None
     if trace is not None:
-        raise UsageError("--trace and --source both make jobs come by themselves; leave one out")
+        raise UsageError("--trace and --source both submit jobs; leave one out")
     if first is not None:
-        raise UsageError("--first is of a --trace; a --source makes jobs for as long as it runs")
+        raise UsageError("--first needs a --trace; a --source submits jobs for as long as it runs")
     network = read_network(source)
     if network.error:
         raise UsageError(
@@ -117,7 +117,7 @@ def _network(source: str | None, trace: Path | None, first: int | None, seed: in
 def _settings_for(
     network: Network, path: Path | None, executor: str | None, policy: str | None, pool: Pool | None, mode: str
 ) -> Settings:
-    """Return the settings under which a network runs: on hosts of its own, unless they are configured or asked for."""
+    """Return the settings of a run of a network: on its own hosts, unless hosts are configured or asked for."""
     from qbatch.daemon.settings import pool_on
 
     if path is None:
@@ -153,7 +153,7 @@ def _trace(workload: Any, mode: str, origin: int | None) -> Any:
 
 
 def _machine(config: Path | None, procs: int | None, name: str | None) -> Machine | None:
-    """Return the machine on which a log is to run; None: the one of the log's header."""
+    """Return the machine on which a log runs; None for the machine of the log's header."""
     from qbatch.daemon.config import read_config
     from qbatch.model.machine import one_host
 
@@ -184,14 +184,14 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
 
 
 def _pool(procs: int | None, machine: str | None) -> Pool | None:
-    """Return the pool that options ask for in place of the configured ones."""
+    """Return the pool that options ask for instead of the configured ones."""
     from qbatch.daemon.config import check_hosts
     from qbatch.daemon.settings import Pool, pool_on
     from qbatch.model.machine import Host
     from qbatch.workloads.machines import load_machine
 
     if procs is not None and machine is not None:
-        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
+        raise UsageError("--procs and --machine both set the machine; leave one out")
     if procs is not None:
         return Pool(name="main", hosts=(Host("machine", procs, 0, "main"),), spans=True)
     if machine is None:
@@ -230,7 +230,7 @@ def _settings(
 
 
 def _note_classes(settings: Settings) -> None:
-    """Say which policies do not follow the classes of their pool's machine file."""
+    """Print a note for each policy that does not follow the classes of its pool's machine file."""
     from qbatch.planning.policy import note_of_classes
     from qbatch.policies.registry import load_policy
 
@@ -243,12 +243,12 @@ def _note_classes(settings: Settings) -> None:
 def _log() -> None:
     import logging
 
-    logging.raiseExceptions = False  # what cannot be written to the log is not written to it as a traceback
+    logging.raiseExceptions = False  # do not report a failed log line with a traceback, which would fail too
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 
 def _way_to(state: Path | None, socket: str | None) -> str:
-    """Return a line that says how the next commands find a daemon that was started with these options."""
+    """Return a line that explains how the next commands find a daemon that was started with these options."""
     if socket is not None:
         return f"to talk to it: export QBATCH_SOCKET={shlex.quote(os.path.abspath(socket))}"
     if state is not None:
@@ -258,7 +258,7 @@ def _way_to(state: Path | None, socket: str | None) -> str:
 
 
 def _into_background(state: Path, socket_path: str) -> str:
-    """Start the same command in the foreground of a session of its own, wait until it answers, and say where it is."""
+    """Start the same command as a background session, wait until the daemon answers, and return where it is."""
     pid = _pid_of(socket_path)
     if pid:
         raise SocketOccupied(
@@ -303,8 +303,8 @@ def _pid_of(socket_path: str) -> int:
         return 0
 
 
-class SocketOccupied(QbatchError):  # noqa: N818 - it says what the place is
-    """Another daemon is there (75)."""
+class SocketOccupied(QbatchError):  # noqa: N818 - the name describes the place
+    """Another daemon uses the socket (exit code 75)."""
 
     exit_code = 75
 
@@ -313,7 +313,7 @@ def down(
     jobs: bool = typer.Option(False, "--jobs", help="End the running jobs too."),
     socket: str | None = typer.Option(None, "--socket", help="The daemon's socket."),
 ) -> None:
-    """Stop the daemon; running jobs run on, and are found again at the next start."""
+    """Stop the daemon; running jobs continue, and the next start finds them again."""
     from qbatch.client import ClientSession
     from qbatch.wire.records import Done, ServerRecord
     from qbatch.wire.requests import ServerStatus, Shutdown

@@ -1,4 +1,4 @@
-"""``qbatch verify``: the referee, and the conformance workloads that ship with it."""
+"""``qbatch verify``: run the referee on a schedule, and list or write the conformance workloads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qbatch.referee.verify import Judgement
 
 LISTED_MAX = 1000
-"""Breaches that ``--all`` lists of one schedule."""
+"""Breaches of one schedule that ``--all`` lists."""
 
 Text = str | None
 
@@ -29,23 +29,23 @@ def verify(
         ),
     ] = None,
     policy: Annotated[
-        Text, typer.Option("--policy", "-p", help="What the schedule claims to be (else what its rows say).")
+        Text, typer.Option("--policy", "-p", help="Policy to check against [the one named in the rows].")
     ] = None,
-    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the header or result).")] = None,
-    no_kill: Annotated[bool, typer.Option("--no-kill", help="Jobs may run beyond their estimates.")] = False,
+    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors [those of the header or the result].")] = None,
+    no_kill: Annotated[bool, typer.Option("--no-kill", help="Allow jobs to run beyond their estimates.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help=f"List every breach (up to {LISTED_MAX}).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (schema qbatch.verify/1).")] = False,
     list_conformance: Annotated[
         bool, typer.Option("--list-conformance", help="List the conformance workloads and their traps.")
     ] = False,
     write_conformance: Annotated[
-        Text, typer.Option("--write-conformance", metavar="DIR", help="Write them, as text and SWF, for any simulator.")
+        Text, typer.Option("--write-conformance", metavar="DIR", help="Write the conformance workloads, as text and SWF.")
     ] = None,
 ) -> None:
-    """Check a finished schedule, of any simulator, against what a policy owes; exit code 1 for a breach."""
+    """Check a finished schedule of any simulator against the guarantees of a policy; exit code 1 for a breach."""
     if list_conformance or write_conformance is not None:
         if schedule is not None:
-            raise UsageError("the conformance workloads need no SCHEDULE; verify it in a command of its own")
+            raise UsageError("the conformance workloads need no SCHEDULE; verify it in a separate command")
         _conformance(write_conformance, as_json)
         return
     if schedule is None:
@@ -69,7 +69,7 @@ def verify(
 
 
 def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judged, Text]]:
-    """Return which schedules to check, each with the policy to check it against."""
+    """Return the schedules to check, each with the policy to check it against."""
     from qbatch.policies.registry import name_among
 
     if policy is None:
@@ -88,7 +88,7 @@ def _chosen(schedules: list[Judged], policy: Text, path: str) -> list[tuple[Judg
 
 
 def _known(name: str) -> Text:
-    """Return the name of a policy in a file if it is one of qbatch: a name in a file loads no code."""
+    """Return the name of a policy in a file if it is a built-in one: a name in a file must not load code."""
     from qbatch.policies import POLICIES, load_policy
 
     if not name:
@@ -99,7 +99,7 @@ def _known(name: str) -> Text:
             return name
     except UsageError:
         pass
-    talk(f"note: the rows name the policy {name!r}, which is none of qbatch's; say with --policy what it claims to be")
+    talk(f"note: the rows name the policy {name!r}, which is not built in; name its policy with --policy")
     return None
 
 
@@ -148,7 +148,7 @@ def _conformance(directory: Text, as_json: bool) -> None:
     workloads = conformance_workloads()
     if directory is not None:
         count = write_conformance(directory)
-        talk(f"{count} conformance workloads written to {directory}; README.txt there tells how to use them")
+        talk(f"{count} conformance workloads written to {directory}; README.txt there explains how to use them")
     elif as_json:
         entries = [
             {

@@ -1,6 +1,6 @@
-"""Which daemon a command talks to: ``--state DIR``, before the command or behind it.
+"""The option ``--state DIR``, before or after the command: it selects the daemon that a command talks to.
 
-The choice goes into the environment, where everything of this process and its children looks (:mod:`qbatch.wire.paths`).
+The choice is stored in the environment, which this process and its children read (:mod:`qbatch.wire.paths`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import typer
 
 
 def choose(directory: Path | None) -> Path | None:
-    """Let this process talk to the daemon of a directory, whatever the environment says."""
+    """Make this process talk to the daemon of a directory, whatever the environment contains."""
     if directory is not None:
         os.environ["QBATCH_STATE"] = os.path.abspath(directory)
         os.environ.pop("QBATCH_SOCKET", None)
@@ -27,11 +27,11 @@ def choose(directory: Path | None) -> Path | None:
 STATE = typer.Option(
     None, "--state", metavar="DIR", callback=choose, help="Directory of the daemon, instead of the usual one."
 )
-"""The option ``--state``; its value is in the environment when the command begins."""
+"""The option ``--state``; its value is in the environment before the command begins."""
 
 
 def with_state(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with ``--state`` beside its ``--socket``, if it has one and means nothing else by ``--state``."""
+    """Return a command with ``--state`` in addition to its ``--socket``, unless ``--state`` has another meaning there."""
     signature = inspect.signature(command)
     if "socket" not in signature.parameters or "state" in signature.parameters:
         return command

@@ -1,7 +1,7 @@
-"""Messages as a caller of the library reads them: where a command names an option, a function names an argument.
+"""Messages for callers of the library: a function names an argument where a command names an option.
 
-The rooms below raise their errors in the words of the command line (``--from 'x': neither seconds ...``).  What is said in a
-message after ``qbatch VERB`` is a command to be typed, and stays as it is.
+The packages below raise their errors in the words of the command line (``--from 'x': neither seconds ...``).  Text after
+``qbatch VERB`` in a message is a command to be typed, and stays as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_COMMANDS_ONLY = " (--skipped FILE lists them)"
 
 
 def in_arguments(text: str) -> str:
-    """Return a message with arguments in place of options: ``--machine FILE`` is ``machine=FILE``, ``--from`` is ``since``."""
+    """Return a message with arguments instead of options: ``--machine FILE`` becomes ``machine=FILE``, ``--from`` ``since``."""
     text = text.replace(_OF_COMMANDS_ONLY, "")
     command = _COMMAND.search(text)
     end = command.start() if command else len(text)
@@ -38,7 +38,7 @@ def _argument(found: re.Match[str]) -> str:
 
 
 def speaks_of_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-    """Let what a function raises for a user's mistake speak of its arguments."""
+    """Wrap a function so that the errors it raises name its arguments instead of options."""
 
     @wraps(function)
     def call(*given: Parameters.args, **named: Parameters.kwargs) -> Returned:

@@ -1,4 +1,4 @@
-"""``compare``: two schedules of one log, job by job, and whether they differ at all."""
+"""``compare``: compare two schedules of one log, job by job."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import pyarrow
 
 ResultLike = str | os.PathLike[str] | ReplayResult
-"""A result: its path (``DIR``, ``DIR:POLICY``, job rows, a log with waits), or one that has been read or made."""
+"""A result: its path (``DIR``, ``DIR:POLICY``, job rows, a log with waits), or a result object."""
 
 _NUMBERS = ("a", "b", "difference", "low", "high", "relative", "ratio", "p", "p_holm")
 _TEXTS = ("name", "unit", "words", "finding", "sentence")
 
 
 class Comparison:
-    """What a comparison found.  Differences are B - A; a finding is ``better``, ``worse``, ``equal``, ``negligible``, ``noise``
-    or ``unknown`` of B, or ``described`` where one side is what really happened.  Made by :func:`qbatch.compare`."""
+    """The outcome of a comparison.  Differences are B - A.  A finding about B is ``better``, ``worse``, ``equal``,
+    ``negligible``, ``noise``, ``unknown``, or ``described`` if one side is a real log.  Made by :func:`qbatch.compare`."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
@@ -44,19 +44,19 @@ class Comparison:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found, a sentence for each metric."""
+        """The findings in words, a sentence for each metric."""
         return tuple(record["sentence"] for record in self._document["metrics"])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before any number: what a replay does not know of a real machine, unlike options, ..."""
+        """Remarks to read before the numbers: what a replay does not know of a real machine, unlike options, ..."""
         return tuple(in_arguments(note) for note in (*self._document["history"], *self._document["notes"]))
 
     @property
     def table(self) -> pyarrow.Table:
         """The metrics as an Arrow table: ``name``, ``unit``, ``words``, ``finding``, ``sentence``, ``a``, ``b``, ``difference``,
-        ``low`` and ``high`` (the interval of the difference), ``relative`` (to A), ``ratio`` (B / A), ``p``; null where there is
-        none.
+        ``low`` and ``high`` (the interval of the difference), ``relative`` (to A), ``ratio`` (B / A), ``p``; null for no
+        value.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -65,8 +65,8 @@ class Comparison:
 
     @property
     def parts(self) -> pyarrow.Table:
-        """The same of each part of the jobs: ``by`` (class, month, ...), ``label``, ``jobs``, then the columns of ``table``
-        but the sentences, and ``p_holm``, which the findings follow.
+        """The same for each part of the jobs: ``by`` (class, month, ...), ``label``, ``jobs``, then the columns of ``table``
+        without the sentences, and ``p_holm``, which decides the findings.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -109,25 +109,25 @@ def compare(
     a: ResultLike, b: ResultLike | None = None, *, replicas: ResultLike | Sequence[ResultLike] = (), logs_differ: bool = False,
     by: Sequence[str] = (), confidence: float = 0.95, practical: float = PRACTICAL, seed: int = 0, procs: int | None = None,
 ) -> Comparison:  # fmt: skip
-    """Compare two schedules of one log, job by job: which is better, by how much, or whether it is noise.
+    """Compare two schedules of one log, job by job: which is better, by how much, and whether the difference is noise.
 
-    It is what ``qbatch compare`` does, with the same record.  What really happened (a log with waits) is described beside a
-    policy, and neither is called better.
+    ``qbatch compare`` does the same and gives the same record.  A log with its own waits is described next to a policy; the
+    comparison calls neither better.
 
     Args:
-        a: a result of one policy, as ``result["easy"]`` or ``"DIR:easy"``; ``b`` likewise, left out where ``a``
+        a: a result of one policy, as ``result["easy"]`` or ``"DIR:easy"``; ``b`` likewise, or omitted if ``a``
             holds two policies.
         replicas: results of the same two policies with other seeds; the intervals are then over the replicas.
-        logs_differ: replicas may be of other logs too.
+        logs_differ: allow replicas of other logs.
         by: breakdowns: ``class`` and ``month`` if none is named; ``size``, ``runtime``, ``user``, ...
-        confidence: of the intervals, between 0 and 1.
-        practical: share of the larger value below which a difference does not matter.
-        seed: of the resamples of medians.
-        procs: processors of the machine, for bare job rows and logs that do not say.
+        confidence: confidence of the intervals, between 0 and 1.
+        practical: ignore differences below this share of the larger value.
+        seed: seed of the resampling of medians.
+        procs: processors of the machine, for job rows and for logs that do not contain the number.
 
     Raises:
-        InputError: something cannot be read, or the jobs of the two do not match.
-        UsageError: an argument does not exist or does not go together with another.
+        InputError: a result cannot be read, or the jobs of the two do not match.
+        UsageError: an argument is unknown or conflicts with another.
     """
     how = settings_of([by] if isinstance(by, str) else by, confidence, practical, seed)
     others = [_named(each) for each in _listed(replicas)]

@@ -1,7 +1,7 @@
-"""An experiment between its reading and its printing: a log on a machine, the schedules of policies, the record of it all.
+"""An experiment between reading and printing: a log on a machine, the schedules of policies, the record of them.
 
-``qbatch replay`` and :func:`qbatch.replay` are two faces of this.  Options are named in messages as the command has them;
-the library says them its own way (:mod:`qbatch.library.arguments`).
+``qbatch replay`` and :func:`qbatch.replay` share this module.  Messages name the options of the command;
+:mod:`qbatch.library.arguments` translates them for the library.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _WARMUP_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 class Experiment:
     """A log on a machine, ready to be replayed.
 
-    ``work``: the jobs of the log that can run there.  ``follows``: where users wait for their jobs (``closed``), which job of the
-    log each waits for.
+    ``work``: the jobs of the log that can run there.  ``follows``: if users wait for their jobs (``closed``), the job of the
+    log for which each job waits.
     """
 
     log: Log
@@ -51,13 +51,13 @@ class Experiment:
     follows: Feedback | None = None
 
     def closed(self) -> Experiment:
-        """Return it with users that wait for their jobs before they submit the next."""
+        """Return the same experiment with users that wait for their jobs before they submit the next."""
         return replace(self, follows=feedback_of(self.log))
 
     def schedule(
         self, policy: Policy, *, driver: str = "auto", is_audited: bool = False, progress: ProgressCallback | None = None
     ) -> Schedule:
-        """Return what a policy makes of it.
+        """Return the schedule of a policy.
 
         Raises:
             UsageError, DecisionError, AuditError: as :func:`qbatch.replay.drivers.run`.
@@ -68,12 +68,12 @@ class Experiment:
         return run(jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress)
 
     def document(self, schedules: Sequence[Schedule], by: Iterable[str], command: Sequence[str]) -> dict[str, Any]:
-        """Return the record of the whole, schema ``qbatch.replay/1``; ``by``: breakdowns; ``command``: what asked for it."""
+        """Return the record of all schedules, schema ``qbatch.replay/1``; ``by``: breakdowns; ``command``: its command line."""
         return document_of(log_facts(self.log, self.work), self.work, self.machine, self.options, schedules, by, self._facts(),
                            command)  # fmt: skip
 
     def notes(self, policies: Iterable[Policy]) -> list[str]:
-        """Return what a reader must know before any number, a sentence each; how users wait is in ``note_of_users``."""
+        """Return remarks to print before the numbers, a sentence each; ``note_of_users`` describes how users wait."""
         log, work = self.log, self.work
         notes = list(log.notes)
         notes += [
@@ -93,16 +93,16 @@ class Experiment:
         return [*notes, heedless] if heedless else notes
 
     def note_of_users(self) -> str:
-        """Return how many jobs are submitted after others, and how that is known; empty where users do not wait."""
+        """Return how many jobs are submitted after others, and how that is known; empty if users do not wait."""
         if self.follows is None:
             return ""
         facts = self._closed_facts(self.follows)
-        how = "by its field 17" if facts["is_told"] else "derived: it has no field 17"
+        how = "by its field 17" if facts["is_told"] else "derived, since it has no field 17"
         lacking = "" if facts["jobs"] or facts["is_told"] else "; that takes users and waits, which a generated log lacks"
         return f"{facts['jobs']:,} of {len(self.work):,} jobs of the log are submitted after another has ended ({how}{lacking})"
 
     def _unfinished_notes(self) -> list[str]:
-        """Return what is to be said of a log written while jobs ran and waited, and of one whose machine had hosts."""
+        """Return notes about a log that was written while jobs ran and waited, and about a log of a machine with hosts."""
         notes = []
         if counts := self._unfinished():
             notes.append(
@@ -112,12 +112,12 @@ class Experiment:
             )
         if self.machine.is_one_pool and is_on_hosts(self.log.header):
             notes.append(
-                "the log's jobs lived on several hosts; here all processors are one pool (--machine FILE describes hosts)"
+                "the log's jobs ran on several hosts; here all processors are one pool (--machine FILE describes hosts)"
             )
         return notes
 
     def _unfinished(self) -> dict[str, Any]:
-        """Return when the log was written and how many of the jobs replayed ran and waited then; nothing if none did."""
+        """Return when the log was written and how many of its jobs ran and waited then; empty if none did."""
         found = unfinished_of(self.log)
         if found is None:
             return {}
@@ -128,7 +128,7 @@ class Experiment:
         return {"jobs": int((follows.predecessor[self.work.log_row] >= 0).sum()), "is_told": follows.is_told}
 
     def _facts(self) -> dict[str, Any]:
-        """Return what is told of some logs only."""
+        """Return the facts that only some logs have."""
         return {
             **({"deadlines": count} if (count := int((self.work.deadline >= 0).sum())) else {}),
             **({"unfinished": unfinished} if (unfinished := self._unfinished()) else {}),
@@ -155,13 +155,13 @@ def machine_of(log: Log, procs: int | None, name: str | None) -> Machine:
     """Return the machine of a file or a shipped name; without one, ``procs`` processors or those of the log's header.
 
     Raises:
-        InputError: the file cannot be used, or nobody says how many processors there are.
-        UsageError: both are told.
+        InputError: the file cannot be used, or the number of processors is unknown.
+        UsageError: both are given.
     """
     if name is None:
         return one_host(choose_procs(log, procs))
     if procs is not None:
-        raise UsageError("--procs and --machine both say how large the machine is; leave one out")
+        raise UsageError("--procs and --machine both set the machine; leave one out")
     return load_machine(name)
 
 
@@ -169,17 +169,17 @@ def check_load(load: float) -> None:
     """Refuse a factor of the load that is out of range.
 
     Raises:
-        UsageError: with the range.
+        UsageError: it is; the message names the range.
     """
     if not 0.000001 <= load <= 1_000_000:
         raise UsageError(f"--load {load:g}: use a factor from 0.000001 to 1000000")
 
 
 def warmup_of(text: str) -> dict[str, Any]:
-    """Return the fields of ``Options`` that ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time ask for.
+    """Return the fields of ``Options`` for ``3600``, ``90m``, ``12h``, ``7d``, ``1w`` or an ISO time.
 
     Raises:
-        UsageError: for anything else.
+        UsageError: the text is none of these.
     """
     number, unit = (text[:-1], _WARMUP_UNITS[text[-1]]) if text and text[-1] in _WARMUP_UNITS else (text, 1)
     try:
@@ -197,16 +197,16 @@ def warmup_of(text: str) -> dict[str, Any]:
 
 
 def distinct(policies: Iterable[Policy]) -> list[Policy]:
-    """Return policies as they are, each under a name of its own.
+    """Return the policies unchanged, after checking that no name occurs twice.
 
     Raises:
-        UsageError: a policy is asked for twice.
+        UsageError: a policy occurs twice.
     """
     policies = list(policies)
     names = [name_of(policy) for policy in policies]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--policy {name}: it is asked for twice; name each policy once")
+            raise UsageError(f"--policy {name}: the policy occurs twice; name it once")
     return policies
 
 
@@ -214,9 +214,9 @@ def document_of(
     log: dict[str, Any], work: Workload, machine: Machine, options: Options, schedules: Sequence[Schedule], by: Iterable[str],
     facts: dict[str, Any], command: Sequence[str],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the record of a replay: what the table shows, what ``--json`` prints, what a result keeps.
+    """Return the record of a replay, for the table, ``--json`` and the result directory.
 
-    ``log``: what is told of the log; ``facts``: what is told of some runs only, by name; ``command``: what asked for it.
+    ``log``: facts about the log; ``facts``: by name, facts that only some runs have; ``command``: the command line.
     """
     results = []
     for schedule in schedules:
@@ -250,7 +250,7 @@ def document_of(
 
 
 def log_facts(log: Log, work: Workload) -> dict[str, Any]:
-    """Return what the record says of a log."""
+    """Return the facts of the record about a log."""
     return {
         "name": log.name,
         "sha256": log.sha256,
@@ -263,7 +263,7 @@ def log_facts(log: Log, work: Workload) -> dict[str, Any]:
 
 
 def _hosts(machine: Machine) -> dict[str, Any]:
-    """Return the hosts of a machine on which a job lives inside one of several."""
+    """Return the hosts of a machine on which a job runs inside one of several hosts."""
     if not machine.single_host or len(machine.hosts) == 1:
         return {}
     return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}

@@ -1,4 +1,4 @@
-"""A figure that a notebook shows: matplotlib's own shows itself only where pyplot has been set up for it."""
+"""A figure that a notebook displays: a matplotlib figure does so only after pyplot has been set up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ShownFigure(Figure):  # type: ignore[misc, unused-ignore]
-    """A matplotlib figure in the style of qbatch, that shows itself in a notebook."""
+    """A matplotlib figure in the style of qbatch that displays itself in a notebook."""
 
     def _repr_png_(self) -> bytes:
         return png_of(self)
@@ -30,7 +30,7 @@ def png_of(figure: Figure) -> bytes:
 
 def drawn(result: Result, kind: str, *, policies: tuple[str, ...], begin: str | None, end: str | None, title: str | None,
           colour_by: str) -> ShownFigure:  # fmt: skip
-    """Draw a picture of a result (:func:`qbatch.reports.plots.draw`) that shows itself."""
+    """Return a picture of a result (:func:`qbatch.reports.plots.draw`) that displays itself."""
     from qbatch.reports.plots import draw
 
     figure = draw(result, kind, policies=policies, begin=begin, end=end, title=title, colour_by=colour_by)

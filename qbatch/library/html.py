@@ -1,4 +1,4 @@
-"""Tables and pictures as HTML for a notebook: every text of others escaped, no script, no style that reaches beyond itself."""
+"""Tables and pictures as HTML for a notebook, with all foreign text escaped, no script, and no style for other elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 
 def table_html(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], footer: Sequence[str] = ()) -> str:
-    """Return a table: the first column to the left, the others to the right; ``footer``: lines under it."""
+    """Return a table with the first column to the left, the others to the right; ``footer``: lines below it."""
     head = "".join(f"<th>{escape(text)}</th>" for text in headings)
     body = "".join(
         "<tr>" + "".join(_cell(text, place) for place, text in enumerate(row)) + "</tr>" for row in rows
@@ -24,6 +24,6 @@ def _cell(text: str, place: int) -> str:
 
 
 def picture_html(png: bytes, words: str) -> str:
-    """Return a PNG as an image inside the page; ``words``: what it shows, for who cannot see it."""
+    """Return a PNG as an image inside the page; ``words``: its description, for readers who cannot see it."""
     data = base64.b64encode(png).decode()
     return f'<img style="max-width: 100%; width: 720px" alt="{escape(words)}" src="data:image/png;base64,{data}">'

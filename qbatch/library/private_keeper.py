@@ -1,10 +1,10 @@
-"""The keeper of a private daemon: starts it, watches it, and clears up when whoever wanted it is gone, however it went.
+"""The keeper of a private daemon: it starts it, watches it, and clears up when the owner is gone for any reason.
 
 ``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin is
-the lifeline: its other end is held by the one process that wanted the daemon, and the kernel closes it even when that
-process is killed.  Stdout carries lines: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one
-way out, which ends the daemon and its jobs and removes the directory.  The keeper collects orphans (it is their
-subreaper), so that it can see that nothing is left.
+the lifeline: only the owner holds its other end, and the kernel closes it even when the owner is killed.  The keeper writes
+lines to stdout: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one way out: the keeper ends the
+daemon and its jobs and removes the directory.  It collects orphans (it is their subreaper), so that it can check that no
+process is left.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import time
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 SOCKET, STATE, LOG = "s", "state", "log"
-"""Names in the directory; the socket's is short, because its whole path must be."""
+"""Names in the directory; the name of the socket is short because its whole path must be."""
 
 START_PATIENCE = 120.0
 """Seconds for the first answer of the daemon."""
 
 STOP_PATIENCE = 10.0
-"""Seconds for the daemon to stop in order, then to stop at all."""
+"""Seconds for the daemon to stop in order, and again for it to stop at all."""
 
 GRACE = 2.0
-"""Seconds that jobs have from TERM to KILL when everything ends."""
+"""Seconds from TERM to KILL for the jobs when everything ends."""
 
 TICK = 0.01
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set something about this process; where the C library has no such call, nothing happens."""
+    """Set an attribute of this process; do nothing if the C library has no such call."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -81,7 +81,7 @@ def _tell(line: str) -> None:
 
 
 def _wait_until_up(daemon: subprocess.Popen[bytes], directory: str, wake: int) -> bool:
-    """Wait until the daemon listens; False where it ended or is not wanted any more."""
+    """Wait until the daemon listens; return False if it ended or is no longer wanted."""
     deadline = time.monotonic() + START_PATIENCE
     while time.monotonic() < deadline:
         if _listens(f"{directory}/{SOCKET}"):
@@ -105,14 +105,14 @@ def _listens(path: str) -> bool:
 
 
 def _is_over(handles: list[int], seconds: float | None) -> bool:
-    """Wait; tell whether the lifeline broke or a signal that ends us came."""
+    """Wait; return whether the lifeline broke or a signal to end arrived."""
     ready, _, _ = select.select(handles, [], [], seconds)
-    # Whatever comes on the lifeline, nobody writes there: it is its end.  SIGCHLD has no handler and so no byte.
+    # The owner writes nothing to the lifeline, so any event there is its end.  SIGCHLD has no handler and so writes no byte.
     return any(handle in handles[:2] for handle in ready)
 
 
 def _watch(daemon: subprocess.Popen[bytes], directory: str, wake: int) -> None:
-    """Until we are not wanted any more; say once that the daemon ended, and collect orphans."""
+    """Wait until the owner is gone; meanwhile report once if the daemon ended, and collect orphans."""
     handles = [0, wake]
     with contextlib.suppress(OSError):
         handles.append(os.pidfd_open(daemon.pid))
@@ -140,7 +140,7 @@ def _last_words(directory: str, daemon: subprocess.Popen[bytes]) -> str:
 
 
 def _collect(daemon: subprocess.Popen[bytes] | None) -> None:
-    """Collect orphans that ended; the daemon itself is collected by its own object."""
+    """Collect orphans that ended; the ``Popen`` object collects the daemon itself."""
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
             if daemon is not None and found.si_pid == daemon.pid and daemon.returncode is None:
@@ -150,7 +150,7 @@ def _collect(daemon: subprocess.Popen[bytes] | None) -> None:
 
 
 def clear_up(directory: str, daemon: subprocess.Popen[bytes] | None = None) -> bool:
-    """End the daemon of a directory, also one that was started there anew, and its jobs; True if nothing is left."""
+    """End the daemon of a directory, even one restarted there, and its jobs; return True if no process is left."""
     from qbatch.daemon.executors.supervision import processes
 
     _stop_daemon(directory, daemon)
@@ -167,7 +167,7 @@ def clear_up(directory: str, daemon: subprocess.Popen[bytes] | None = None) -> b
 
 
 def _stop_daemon(directory: str, daemon: subprocess.Popen[bytes] | None) -> None:
-    """Ask it to end itself and its jobs, then tell it, then kill it."""
+    """Ask the daemon to end itself and its jobs, then send it TERM, then kill it."""
     handle: int | None = None
     path = f"{directory}/{SOCKET}"
     if _listens(path):
@@ -180,7 +180,7 @@ def _stop_daemon(directory: str, daemon: subprocess.Popen[bytes] | None) -> None
             with ClientSession(path, timeout=STOP_PATIENCE / 2, patience=0.0) as session:
                 handle = os.pidfd_open(session.ask(ServerStatus(), ServerRecord).pid)
                 session.ask(Shutdown(is_with_jobs=True), Done)
-        except (QbatchError, OSError):  # it does not answer, or ends at this moment
+        except (QbatchError, OSError):  # it does not answer, or it is ending
             if daemon is not None and daemon.poll() is None:
                 daemon.terminate()
     elif daemon is not None and daemon.poll() is None:
@@ -199,7 +199,7 @@ def _stop_daemon(directory: str, daemon: subprocess.Popen[bytes] | None) -> None
 
 
 def _stop_jobs(root: str) -> None:
-    """End what the daemon left running: all are told, then each is waited for, killed and removed."""
+    """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and remove it."""
     from pathlib import Path
 
     from qbatch.daemon.executors.process_directory import Alive, RunDirectory
@@ -222,7 +222,7 @@ def _stop_jobs(root: str) -> None:
 
 
 def remove(directory: str) -> bool:
-    """Remove the directory; what was just killed may write for a moment longer."""
+    """Remove the directory, in several tries, because a killed process may still write for a moment."""
     from qbatch.daemon.executors.supervision import files
 
     for _ in range(100):

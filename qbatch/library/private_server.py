@@ -1,7 +1,7 @@
-"""A private server: a daemon in a directory of its own, gone when its owner is (``qbatch run``, the pytest plugin).
+"""A private server: a daemon in its own directory that ends with its owner (``qbatch run``, the pytest plugin).
 
-What lives here: making the directory, starting the keeper (:mod:`qbatch.library.private_keeper`) that holds the daemon, and
-the environment in which commands find it.  What must never come in: Typer, NumPy, or anything slow to import.
+This module makes the directory, starts the keeper (:mod:`qbatch.library.private_keeper`) of the daemon, and sets the
+environment in which commands find it.  It imports no Typer, no NumPy, nothing slow to import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qbatch.model.errors import InputError, OutputError, QbatchError
 from qbatch.wire.paths import LONGEST_SOCKET
 
 EXIT_PATIENCE = 60.0
-"""Seconds for the keeper to clear up; it needs about one, and more only where processes resist."""
+"""Seconds for the keeper to clear up; it needs about one, and more only if processes resist."""
 
 
 class ServerEnded(NamedTuple):
@@ -34,13 +34,13 @@ class ServerEnded(NamedTuple):
 
 
 class PrivateServer:
-    """A daemon of one's own; a context manager.
+    """A private daemon; a context manager.
 
     Args:
         arguments: further arguments of ``qbatch up``.
-        config: its configuration file; None: the built-in configuration, whatever the user has.
-        is_torque: commands and jobs speak the dialect of Torque.
-        is_kept: the directory stays when the server has ended.
+        config: its configuration file; None for the built-in configuration, whatever the user has.
+        is_torque: commands and jobs follow Torque.
+        is_kept: keep the directory after the server has ended.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class PrivateServer:
 
     @property
     def socket(self) -> str:
-        """Where the daemon listens."""
+        """The socket of the daemon."""
         return f"{self.directory}/{private_keeper.SOCKET}"
 
     @property
     def state(self) -> str:
-        """Where its store is."""
+        """The directory of its store."""
         return f"{self.directory}/{private_keeper.STATE}"
 
     @property
     def log(self) -> str:
-        """What the daemon has said."""
+        """The text of the daemon's log."""
         try:
             return Path(self.directory, private_keeper.LOG).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -79,11 +79,11 @@ class PrivateServer:
 
     @property
     def keeper(self) -> int:
-        """Process number of the keeper, our child; 0 where there is none."""
+        """Process number of the keeper, our child; 0 if there is none."""
         return 0 if self._keeper is None else self._keeper.pid
 
     def environment(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return an environment, ours if none is given, as commands need it to find this server and no other."""
+        """Return an environment (ours if none is given) in which commands find this server and no other."""
         base = os.environ if given is None else given
         kept = {name: value for name, value in base.items() if not name.startswith(("PBS_", "QBATCH_"))}
         if base.get("QBATCH_CACHE"):
@@ -96,7 +96,7 @@ class PrivateServer:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables that say where this server is."""
+        """The environment variables that name this server."""
         own = {
             "QBATCH_SOCKET": self.socket,
             "QBATCH_STATE": self.state,
@@ -106,11 +106,11 @@ class PrivateServer:
         return {**own, "QBATCH_DIALECT": "torque"} if self.is_torque else own
 
     def start(self) -> PrivateServer:
-        """Start the keeper, and through it the daemon; return before it answers.
+        """Start the keeper, which starts the daemon; return before the daemon answers.
 
         Raises:
-            InputError: the configuration is not there, or the PBS commands are not.
-            OutputError: no directory can be made.
+            InputError: the configuration or the PBS commands do not exist.
+            OutputError: no directory can be created.
         """
         if self.config is not None and not os.path.isfile(self.config):
             raise InputError(f"{self.config}: no such configuration file")
@@ -134,7 +134,7 @@ class PrivateServer:
         return os.open(f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _keeper_environment(self) -> dict[str, str]:
-        """Return our environment with the way to this package: the keeper's working directory is another."""
+        """Return our environment with the path of this package, because the keeper has another working directory."""
         root = Path(__file__).resolve().parents[2]
         environment = self.environment()
         if root.name not in ("site-packages", "dist-packages"):
@@ -143,7 +143,7 @@ class PrivateServer:
         return environment
 
     def hear(self) -> str | ServerEnded | None:
-        """Return what the keeper has said since: ``ready``, an :class:`ServerEnded`, or None; never waits."""
+        """Return the next report of the keeper, without waiting: ``ready``, a :class:`ServerEnded`, or None."""
         assert self._keeper is not None
         assert self._keeper.stdout is not None
         handle = self._keeper.stdout.fileno()
@@ -165,10 +165,10 @@ class PrivateServer:
         return ServerEnded(int(code), why)
 
     def wait_until_up(self) -> None:
-        """Wait until the daemon answers; where it does not come up, clear up.
+        """Wait until the daemon answers; clear up if it does not start.
 
         Raises:
-            QbatchError: it ended; with its exit code.
+            QbatchError: the daemon ended; the error has its exit code.
         """
         while (said := self.hear()) is None:
             time.sleep(0.005)
@@ -177,7 +177,7 @@ class PrivateServer:
             raise failure(said)
 
     def stop(self) -> bool:
-        """End the daemon and its jobs, remove the directory; True if nothing is left.  May be called again."""
+        """End the daemon and its jobs, remove the directory; True if nothing is left.  Repeated calls are allowed."""
         keeper = self._keeper
         if keeper is None:
             return True
@@ -191,7 +191,7 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             keeper.kill()
             code = keeper.wait()
-        if code < 0 and os.path.isdir(self.directory):  # someone killed the keeper: we do its work
+        if code < 0 and os.path.isdir(self.directory):  # the keeper was killed: do its work
             code = 0 if private_keeper.clear_up(self.directory) else 1
             if not self.is_kept:
                 private_keeper.remove(self.directory)
@@ -214,10 +214,10 @@ def failure(said: ServerEnded) -> QbatchError:
 
 
 def make_directory() -> str:
-    """Make a directory of our own (0700) whose path is short enough for a socket, in TMPDIR if it can be.
+    """Make a directory of our own (0700) with a path short enough for a socket, in TMPDIR if possible.
 
     Raises:
-        OutputError: there is no place for one.
+        OutputError: no directory can be created.
     """
     why = ""
     for place in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):
@@ -231,22 +231,22 @@ def make_directory() -> str:
             return tempfile.mkdtemp(prefix="qbatch-", dir=os.path.abspath(place))
         except OSError as error:
             why = why or f"{place}: {error.strerror}"
-    raise OutputError(f"no directory can be made for the daemon ({why}); set TMPDIR to one that is yours and short")
+    raise OutputError(f"no directory can be created for the daemon ({why}); set TMPDIR to a short path that is yours")
 
 
-def outlive_nobody() -> None:
-    """In a child before it executes: end when the parent is killed, and take signals as usual."""
+def end_with_parent() -> None:
+    """Make a child, before it executes, end when its parent is killed and take signals as usual."""
     private_keeper.prctl(private_keeper.PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def become_reaper() -> None:
-    """Orphans of our children become ours, so that they can be found."""
+    """Make this process the parent of its orphaned descendants, so that they can be found."""
     private_keeper.prctl(private_keeper.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_descendants() -> None:
-    """TERM to everything that descends from us, then KILL, and collect it."""
+    """Send TERM to all our descendants, then KILL, and collect them."""
     from qbatch.daemon.executors.supervision import processes
 
     kill_at = time.monotonic() + private_keeper.GRACE

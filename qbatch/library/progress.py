@@ -1,4 +1,4 @@
-"""Progress of a run: two bars on stderr, of jobs and of simulated time."""
+"""Progress bars of a run on stderr: one of jobs and one of simulated time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def progress_bars(
     label: str, jobs: int, first: int, last: int, *, is_quiet: bool, is_anywhere: bool = False
 ) -> Iterator[ProgressCallback | None]:
-    """Show the bars if stderr is a terminal; give the function that moves them, None where there are none.
+    """Show the bars if stderr is a terminal; yield the function that moves them, or None without bars.
 
     Args:
-        jobs: how many there are; ``first``, ``last``: the instants, in microseconds, between which they are submitted.
-        is_anywhere: where stderr is no terminal but the page of a notebook, write a line that changes.
+        jobs: their number; ``first``, ``last``: the instants, in microseconds, of the first and the last submission.
+        is_anywhere: if stderr is no terminal but the page of a notebook, write a line that changes.
     """
     if is_quiet or not (sys.stderr.isatty() or is_anywhere):
         yield None
@@ -50,7 +50,7 @@ def progress_bars(
 
 @contextmanager
 def _on_a_page(label: str, jobs: int) -> Iterator[ProgressCallback]:
-    """Write one line that changes, as the page of a notebook shows it without any widget."""
+    """Write one line that changes, as a notebook shows it without a widget."""
     last = -1
 
     def move(arrived: int, now: int) -> None:

@@ -1,4 +1,4 @@
-"""``replay``: what policies would have done with a workload log; and the machines and policies that it takes."""
+"""``replay``: run a workload log under policies in virtual time; and its machines and policies."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.transform import DeadlineLog, read_deadlines
 
 PolicyLike = str | Policy | type[Any]
-"""A policy: its text as typed on a command line, an object with ``decide``, or a class of such objects."""
+"""A policy: its text as on a command line, an object with ``decide``, or a class of such objects."""
 
 MachineLike = str | os.PathLike[str] | Machine | int
-"""A machine: a machine file, a shipped name, a number of processors, or one that has been made."""
+"""A machine: a machine file, a shipped name, a number of processors, or a machine object."""
 
 
 @speaks_of_arguments
@@ -40,7 +40,7 @@ def policy(given: PolicyLike) -> Policy:
 
     Args:
         given: a text such as ``"easy"``, ``"hybrid:depth=4"`` or ``"module:Class"`` (``qbatch policies`` lists the names); a
-            class of your own, made without parameters; or an object with ``decide(view)``, which is returned as it is.
+            class of your own without parameters; or an object with ``decide(view)``, which is returned unchanged.
 
     Raises:
         UsageError: there is no such policy or parameter, or it has no ``decide``.
@@ -52,7 +52,7 @@ def policy(given: PolicyLike) -> Policy:
         try:
             made = given()
         except TypeError as error:
-            raise UsageError(f"policy {given.__name__}: cannot be made: {error}; make it yourself and give the object") from error
+            raise UsageError(f"policy {given.__name__}: cannot be made: {error}; make it and pass the object") from error
     if not callable(getattr(made, "decide", None)):
         called = given.__name__ if isinstance(given, type) else type(given).__name__
         raise UsageError(f"policy {called}: has no method decide(view)")
@@ -68,7 +68,7 @@ def machine(given: MachineLike) -> Machine:
             name of a shipped machine, such as ``"origin2000"``.
 
     Raises:
-        InputError: there is no such file or name, or it cannot be understood.
+        InputError: there is no such file or name, or the file cannot be parsed.
         UsageError: the number is not from 1 to 1,000,000,000.
     """
     if isinstance(given, Machine):
@@ -90,35 +90,34 @@ def replay(
 ) -> ReplayResult:  # fmt: skip
     """Replay a workload log under one or more policies, in virtual time.
 
-    It is what ``qbatch replay`` does: the same schedules, the same metrics to the last digit.  Same input, same output, on every
-    machine.
+    ``qbatch replay`` makes the same schedules and the same metrics, to the last digit, on every machine.
 
     Args:
         log: the path of a log (SWF or five columns, also .gz or .xz), or one from :func:`read_log`, :func:`generate` or
             :func:`transform`.
         policies: one or several: names with parameters, classes or objects (:func:`policy`).
-        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of ``procs`` processors, else of
-            those that the header of the log tells.
+        machine: a machine file, a shipped name, or a :class:`Machine`; without it, one pool of ``procs`` processors, or of
+            the number in the header of the log.
         estimates: ``log``, ``perfect`` (the run times), or ``f:N`` (drawn from run to N x run, by ``seed``).
-        kill: a job that reaches its estimate ends there; else estimates are lifted to run times.
+        kill: end a job that reaches its estimate; else raise estimates to run times.
         since: first submission, in seconds of the log's clock or an ISO time; ``before``: the end of that half-open span.
-        first: at most so many jobs.
-        warmup: the jobs of this first time run but are not counted: seconds, ``"12h"``, ``"7d"``, or an ISO time.
-        load: divides the gaps between arrivals.
-        deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` brings its own.
+        first: replay at most this many jobs.
+        warmup: run but do not count the jobs of this first time: seconds, ``"12h"``, ``"7d"``, or an ISO time.
+        load: divide the gaps between arrivals by this factor.
+        deadlines: a side file of deadlines by job number (CSV); a log from ``transform`` already has its own.
         closed: users wait for their jobs before they submit the next.
         by: breakdowns to keep in the record: ``month``, ``user``, ``size``, ...
-        driver: ``auto``, ``compiled`` or ``engine``: what runs the loop; the schedules are the same.
+        driver: loop that runs the jobs: ``auto``, ``compiled`` or ``engine``; the schedules are the same.
         audit: check the invariants of every schedule.
-        progress: show progress bars, on a terminal or a page.
+        progress: show progress bars, on a terminal or in a notebook.
 
     Returns:
-        The schedules, one for each policy in the order asked for, with their metrics, jobs and pictures.
+        The schedules, one for each policy in the given order, with their metrics, jobs and pictures.
 
     Raises:
         InputError: the log or the machine cannot be read or used, or no job can run.
-        UsageError: an argument does not exist or does not go together with another.
-        DecisionError: a policy asked for something that may not happen.
+        UsageError: an argument is unknown or conflicts with another.
+        DecisionError: a policy returned an illegal action.
         AuditError: an invariant does not hold.
     """
     if driver not in DRIVERS:
@@ -145,7 +144,7 @@ def replay(
 
 def _listed(policies: PolicyLike | Sequence[PolicyLike]) -> Sequence[PolicyLike]:
     if isinstance(policies, (str, type)) or hasattr(policies, "decide") or not isinstance(policies, Iterable):
-        return (policies,)  # what is no policy either is refused as one
+        return (policies,)  # an object that is no policy is refused later
     return tuple(policies)
 
 
@@ -155,7 +154,7 @@ def _machine(log: Log, procs: int | None, given: MachineLike | None) -> Machine:
     if given is None:
         return machine_of(log, procs, None)
     if procs is not None:
-        raise UsageError("procs and machine both say how large the machine is; leave one out")
+        raise UsageError("procs and machine both set the machine; leave one out")
     return machine(given)
 
 
@@ -177,7 +176,7 @@ def _whole(name: str, value: int, least: int) -> int:
 
 
 def _deadlines(log: DeadlineLog, path: str | os.PathLike[str] | None) -> Int64Array | None:
-    """Return the deadlines by row in microseconds, from a side file or with the log; None where there are none."""
+    """Return the deadlines by row in microseconds, from a side file or from the log; None if there are none."""
     has_own = bool((log.deadline >= 0).any())
     if path is not None:
         if has_own:

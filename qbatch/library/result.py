@@ -1,4 +1,4 @@
-"""What a replay gives: schedules with their metrics, as tables, pictures, files, and as a notebook shows them."""
+"""The result of a replay: schedules and their metrics as tables, pictures and files, displayed by notebooks."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _SHOWN = (
     "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "bounded_slowdown_mean", "bounded_slowdown_median",
     "backfilled_share", "utilisation_makespan", "loss_of_capacity", "makespan_s", "rejected_count",
 )  # fmt: skip
-"""What a notebook shows at once; everything stands in ``metrics``."""
+"""Metrics that a notebook displays; ``metrics`` holds all of them."""
 
 _PICTURE = "wait-hist"
 _SEVERAL = "queue"
 
 
 class ReplayResult:
-    """Schedules of one log on one machine, one for each policy, and what they are worth.
+    """Schedules of one log on one machine, one for each policy, and their metrics.
 
-    ``result["easy"]`` is the part of one policy, ``len(result)`` the number of policies, iteration gives their names.  Two
-    results are equal if their jobs and metrics are.  Made by :func:`qbatch.replay` and :func:`qbatch.read_result`.
+    ``result["easy"]`` is the part of one policy, ``len(result)`` is the number of policies, and iteration yields their names.
+    Two results are equal if their jobs and metrics are equal.  Made by :func:`qbatch.replay` and :func:`qbatch.read_result`.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -57,26 +57,26 @@ class ReplayResult:
         self._read = read
         self._notes = tuple(notes)
 
-    # -------------------------------------------------------------------------------------------- what it holds
+    # -------------------------------------------------------------------------------------------- contents
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The canonical names of the policies, in the order in which they were run."""
+        """The canonical names of the policies, in the order of the runs."""
         return self._read.policies
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
-        """The schedules as the program holds them: columns of whole microseconds, one row a job (``qbatch.model.record``)."""
+        """The schedules: columns of whole microseconds, one row per job (``qbatch.model.record``)."""
         return self._read.schedules
 
     @property
     def recorded(self) -> Result:
-        """The schedules and the document as the rooms below hold them (``qbatch.results.result.Result``)."""
+        """The schedules and the document in their internal form (``qbatch.results.result.Result``)."""
         return self._read
 
     @property
     def document(self) -> dict[str, Any]:
-        """The record of the run, as ``qbatch replay --json`` prints it or ``result.json`` has it; empty for bare job rows."""
+        """The record of the run, as in ``qbatch replay --json`` and ``result.json``; empty for bare job rows."""
         return self._read.document
 
     @property
@@ -86,12 +86,12 @@ class ReplayResult:
 
     @property
     def procs(self) -> int:
-        """Processors of the machine; for bare job rows that nobody sized, the most in use at once."""
+        """Processors of the machine; for bare job rows without that number, the most in use at once."""
         return self._read.procs_total
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before any number: jobs left out, estimates that are missing, jobs ended at their estimates."""
+        """Remarks to read before the numbers: jobs left out, missing estimates, jobs ended at their estimates."""
         return self._notes
 
     def __len__(self) -> int:
@@ -121,8 +121,8 @@ class ReplayResult:
     def metrics(self) -> Mapping[str, Metrics]:
         """Every metric by policy and name: ``result.metrics["easy"]["wait_mean_s"]``.
 
-        Names end in their unit: ``_s`` is seconds, ``_share`` is 0 to 1, slowdowns are ratios.  None where a metric has no value
-        (a mean over no jobs).  What each means stands in ``metrics_table`` and in ``qbatch metrics``.
+        Names end in their unit: ``_s`` is seconds, ``_share`` is 0 to 1, slowdowns are ratios.  None if a metric has no value
+        (a mean over no jobs).  ``metrics_table`` and ``qbatch metrics`` show the meaning of each.
         """
         told = {each.get("policy"): each.get("metrics") for each in self.document.get("results", ())}
         found = {each.policy: told.get(each.policy) or measure(each) for each in self.schedules}
@@ -131,7 +131,7 @@ class ReplayResult:
     @property
     def metrics_table(self) -> pyarrow.Table:
         """Every metric as an Arrow table, a row for each policy and metric: ``policy``, ``metric``, ``value`` (float, null
-        where it has none), ``unit``, ``meaning``.
+        for none), ``unit``, ``meaning``.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -170,12 +170,12 @@ class ReplayResult:
 
     @cached_property
     def jobs(self) -> pyarrow.Table:
-        """The jobs of all policies as an Arrow table, one row a job and policy, by policy and in order of start.
+        """The jobs of all policies as an Arrow table, one row per job and policy, by policy and in order of start.
 
         Columns are those of job rows: ``job_id``, ``submit``, ``start``, ``end`` (seconds of the log's own clock), ``procs``,
-        ``estimate``, ``run``, ``wait`` (seconds), ``slowdown``, ``bounded_slowdown``, ``kind`` (in_order, immediate, backfilled,
-        rejected), ``promise``, ``user``, ``group``, ``queue``, ``policy`` and more; null is absent.  Times are whole numbers
-        where all are whole, else floats.  The metadata of each field tells its ``unit``.
+        ``estimate``, ``run``, ``wait`` (seconds), ``slowdown``, ``bounded_slowdown``, ``kind``, ``promise``, ``user``, ``group``,
+        ``queue``, ``policy`` and more.  Kinds are in_order, immediate, backfilled, rejected; null is absent.  Times are whole
+        numbers if all are whole, else floats.  The metadata of each field holds its ``unit``.
 
         Raises:
             UsageError: pyarrow is missing.
@@ -212,17 +212,17 @@ class ReplayResult:
         self, kind: str = _PICTURE, *, policies: Sequence[str] = (), since: str | float | None = None,
         before: str | float | None = None, title: str | None = None, colour_by: str = "size",
     ) -> Figure:  # fmt: skip
-        """Return a picture as a matplotlib figure, which a notebook shows; ``figure.savefig("x.pdf")`` writes it.
+        """Return a picture as a matplotlib figure, which a notebook displays; ``figure.savefig("x.pdf")`` writes it.
 
         Args:
             kind: ``gantt``, ``utilisation``, ``queue``, ``wait-hist``, ``slowdown-by-size`` or ``estimates``.
-            policies: which; all if none is named.
-            since: log seconds or an ISO time; ``before`` likewise.  The window is half-open; without them it is everything.
-            title: in place of our own.
-            colour_by: of Gantt charts: ``size`` or ``user``.
+            policies: policies to draw; all if none is named.
+            since: log seconds or an ISO time; ``before`` likewise.  The window is half-open; by default it is the whole run.
+            title: title instead of the usual one.
+            colour_by: colours of Gantt charts: ``size`` or ``user``.
 
         Raises:
-            UsageError: there is no such picture or policy, the window holds nothing, or matplotlib is missing.
+            UsageError: there is no such picture or policy, the window is empty, or matplotlib is missing.
         """
         _check_matplotlib()
         if colour_by not in ("size", "user"):
@@ -239,11 +239,11 @@ class ReplayResult:
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the result as ``qbatch replay --out DIR`` does: ``result.json`` and the job rows of each policy as Parquet.
 
-        It appears whole or not at all.  :func:`qbatch.read_result`, ``qbatch plot``, ``report``, ``compare`` and ``metrics``
-        read it.
+        The directory appears whole or not at all.  :func:`qbatch.read_result`, ``qbatch plot``, ``report``, ``compare`` and
+        ``metrics`` read it.
 
         Raises:
-            OutputError: the directory holds something else than an earlier result, or cannot be written.
+            OutputError: the directory holds anything else than an earlier result, or cannot be written.
             UsageError: pyarrow is missing.
         """
         arrow("writing a result")
@@ -254,7 +254,7 @@ class ReplayResult:
         fresh = {key: value for key, value in self.document.items() if key not in ("files", "pieces", "policies")}
         write_result(os.fspath(directory), {**fresh, **({"results": kept} if kept else {})}, self.schedules)
 
-    # -------------------------------------------------------------------------------------------- how it shows itself
+    # -------------------------------------------------------------------------------------------- display
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReplayResult):
@@ -284,13 +284,13 @@ class ReplayResult:
         return self._png
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        del include, exclude  # the notebook leaves out what it does not want
+        del include, exclude  # the notebook selects from the bundle
         bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
         return bundle if self._png is None else {**bundle, "image/png": self._png}
 
     @cached_property
     def _png(self) -> bytes | None:
-        """The picture that people expect; None without matplotlib, or where no job ran."""
+        """The usual picture as PNG; None without matplotlib, or if no job ran."""
         if find_spec("matplotlib") is None or not any(each.ran.any() for each in self.schedules):
             return None
         from qbatch.library.figure import png_of
@@ -299,7 +299,7 @@ class ReplayResult:
 
     @property
     def _picture(self) -> str:
-        """Of one policy how its queue grew, of several how long jobs waited under each."""
+        """The kind of the usual picture: the queue of one policy, or the waits of several."""
         return _PICTURE if len(self) > 1 else _SEVERAL
 
     @property
@@ -337,12 +337,12 @@ def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> Re
     """Read a result: a directory that ``save`` or ``qbatch replay --out`` wrote, job rows, or a log with waits.
 
     Args:
-        path: a directory; a ``.csv`` or ``.parquet`` file of job rows, whoever wrote it; or a workload log (SWF) whose jobs have
-            waits, which is what really happened, under the policy name ``log``.  ``PATH:POLICY`` reads one policy of it.
-        procs: processors of the machine, which bare job rows do not say.
+        path: a directory; a ``.csv`` or ``.parquet`` file of job rows of any program; or a workload log (SWF) with waits, which
+            is read as a result of the policy ``log``.  ``PATH:POLICY`` reads one policy of it.
+        procs: processors of the machine, which bare job rows do not contain.
 
     Raises:
-        InputError: it is none of these, or damaged, or no job ran.
+        InputError: the path is none of these, or damaged, or no job ran.
         UsageError: it holds no such policy.
     """
     from qbatch.results.reading import read_named
@@ -352,7 +352,7 @@ def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> Re
 
 
 def _notes_in(document: Mapping[str, Any]) -> list[str]:
-    """Return what a document tells that is to be known before any number."""
+    """Return the notes that a document contains for its readers."""
     log = document.get("log") or {}
     skipped = (document.get("skipped") or {}).items()
     notes = [str(note) for note in log.get("notes") or ()]

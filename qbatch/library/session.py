@@ -1,4 +1,4 @@
-"""``Session``: a private batch server and what a program asks of it; the pytest plugin's server is the same."""
+"""``Session``: a private batch server and its methods; the pytest plugin's server has the same methods."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ MICROSECONDS = 1_000_000
 
 
 class Server:
-    """A batch server, as a test or a program uses it.  Identifiers are texts such as ``1.qbatch``."""
+    """A batch server for a test or a program.  Identifiers are texts such as ``1.qbatch``."""
 
     def __init__(self, private: PrivateServer) -> None:
         self._private = private
 
     @property
     def socket(self) -> str:
-        """Where the daemon listens."""
+        """The socket of the daemon."""
         return self._private.socket
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of this process, changed so that PBS commands are found and find this server."""
+        """The variables of this process, changed so that PBS commands are on PATH and find this server."""
         return self._private.environment()
 
     @property
     def log(self) -> str:
-        """What the daemon has said."""
+        """The text of the daemon's log."""
         return self._private.log
 
     def submit(self, script: str | Sequence[str] = "true\n", **fields: Any) -> str:
@@ -54,10 +54,10 @@ class Server:
             fields: those of :class:`qbatch.wire.requests.Spec`: ``name``, ``queue``, ``resources`` (texts, as
                 ``{"ncpus": "4", "walltime": "600"}``), ``argv`` (a command too), ``runtime`` (microseconds, emulated), ...
 
-        Output files go to the working directory, as those of qsub do.
+        Output files go to the working directory, as with qsub.
 
         Raises:
-            Refusal: the server does not take it.
+            Refusal: the server refuses the job.
             UsageError: there is no such field.
         """
         from qbatch.wire.records import SubmissionRecord
@@ -77,7 +77,7 @@ class Server:
         """Wait until a job has ended (or started: ``until="start"``), and return it.
 
         Raises:
-            TimeoutError: it has not, in so many seconds.
+            TimeoutError: it has not after this many seconds.
         """
         from qbatch.client import ClientSession as Connection
         from qbatch.wire.errors import Refusal
@@ -109,14 +109,14 @@ class Server:
         return found[0]
 
     def fault(self, kind: str, **options: Any) -> None:
-        """Make something go wrong: ``qbatch fault``; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
+        """Inject a fault as ``qbatch fault`` does; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
         from qbatch.wire.records import Done
         from qbatch.wire.requests import Fault
 
         self._ask(Fault(kind=kind, **options), Done)
 
     def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
-        """Return hosts by name, all if none is named; before that, do to them what ``action`` says.
+        """Return hosts by name, all if none is named, after the action on them, if one is given.
 
         ``action``: ``down``, ``up``, ``drain`` or ``resume``.
 
@@ -141,21 +141,21 @@ class Server:
 
 
 class Session(Server):
-    """A private batch server: a daemon of one's own, in a directory of its own, gone with its jobs when the block ends.
+    """A private batch server: a daemon in its own directory, which ends with its jobs when the block ends.
 
         with qbatch.Session(executor="emulated", time="virtual") as session:
             job = session.submit("true", resources={"ncpus": "4", "walltime": "600"}, runtime=120_000_000)
             print(session.wait(job).state)
 
     Args:
-        executor: ``"process"`` runs scripts as processes of this machine; ``"emulated"`` lets them sleep on emulated hosts.
+        executor: ``"process"`` runs scripts as processes of this machine; ``"emulated"`` runs timers on emulated hosts.
         time: ``"real"``; ``"x60"``, sixty times as fast; ``"virtual"``, from event to event (both with emulated hosts).
-        policy: its text, as in :func:`qbatch.policy`, but a name or ``module:Class``, since the daemon is another process.
+        policy: a name or ``module:Class``, as in :func:`qbatch.policy`; no object, since the daemon is another process.
         config: a configuration: the path of a file, or TOML text.
-        torque: commands and jobs speak the dialect of Torque.
+        torque: commands and jobs follow Torque.
 
-    When it starts, an InputError says that the configuration cannot be used, a QbatchError that the daemon did not come up (the
-    message is its own).
+    The start raises an InputError if the configuration cannot be used, and a QbatchError with the daemon's own message if the
+    daemon does not come up.
     """
 
     @speaks_of_arguments
@@ -187,7 +187,7 @@ class Session(Server):
         return self
 
     def stop(self) -> None:
-        """End the daemon and its jobs and remove its directory; may be called again."""
+        """End the daemon and its jobs and remove its directory; repeated calls are allowed."""
         self._private.stop()
         if self._text is not None:
             self._text.unlink(missing_ok=True)
@@ -208,10 +208,10 @@ class Session(Server):
         return f"<Session at {self.socket}>" if self._private.keeper else "<Session, not running>"
 
     def jobs(self, *, finished: bool = True) -> list[JobRecord]:
-        """Return the jobs, by number; those that have ended too, or not.
+        """Return the jobs by number, with or without the finished ones.
 
         Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the server's clock; ``state`` is a letter
-        of PBS; ``exit_status`` is None until it has ended.
+        of PBS; ``exit_status`` is None until the job has ended.
         """
         from qbatch.client import ClientSession as Connection
         from qbatch.wire.requests import JobStatus
@@ -220,17 +220,17 @@ class Session(Server):
             return list(connection.jobs(JobStatus(finished="also" if finished else "no")))
 
     def run(self, command: Sequence[str] | str, *, timeout: float | None = 60.0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end with the PBS commands on its PATH and this server as theirs: ``session.run(["qstat", "-x"])``.
+        """Run a command to its end with the PBS commands on PATH, connected to this server: ``session.run(["qstat", "-x"])``.
 
         Args:
             command: words, or a line for the shell.
-            timeout: seconds, None for ever.
+            timeout: seconds; None for no limit.
 
         Returns:
             What it printed (``stdout``, ``stderr``) and its ``returncode``.
 
         Raises:
-            subprocess.TimeoutExpired: it took longer.
+            subprocess.TimeoutExpired: the command took longer.
         """
         import subprocess
 
@@ -241,7 +241,7 @@ class Session(Server):
 
     @property
     def policy(self) -> str:
-        """The policy that decides, by name; setting it lets another decide from now on."""
+        """The name of the policy; setting it changes the policy of the server."""
         from qbatch.wire.records import ServerRecord
         from qbatch.wire.requests import ServerStatus
 
@@ -264,14 +264,14 @@ class Session(Server):
         self._clock("pause")
 
     def play(self, speed: float | None = None) -> None:
-        """Let scaled or virtual time go on; ``speed``: as a factor, as before if it is not told."""
+        """Continue scaled or virtual time; ``speed``: a factor; None keeps the last one."""
         self._clock("play", speed=speed)
 
     def run_until(self, second: float) -> float:
-        """Let scaled or virtual time go on until an instant of the server's clock, in seconds; it stops there.
+        """Continue scaled or virtual time until an instant of the server's clock, in seconds, and stop there.
 
         Returns:
-            The instant of the clock when it was asked: virtual time may get there a little later.
+            The instant of the clock at the request: virtual time may arrive there a little later.
         """
         return self._clock("until", at=round(second * MICROSECONDS)).now / MICROSECONDS
 

@@ -1,7 +1,7 @@
-"""What is named for a comparison, read: the two sides, their replicas, and the record of it.
+"""Read the inputs of a comparison, the two sides and their replicas, and make the record of it.
 
-``qbatch compare`` and :func:`qbatch.compare` are two faces of this.  A side is named as on a command line (``DIR``,
-``DIR:POLICY``, job rows, a log with waits), or is a result that has been read or made already.
+``qbatch compare`` and :func:`qbatch.compare` share this module.  A side is named as on a command line (``DIR``,
+``DIR:POLICY``, job rows, a log with waits), or is a result object.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from qbatch.results.recorded import is_log
 from qbatch.results.result import Result
 
 Named = str | Result
-"""A side or a replica: its name, or what was read."""
+"""A side or a replica: its name, or its result."""
 
 
 def settings_of(by: Sequence[str], confidence: float, practical: float, seed: int) -> ComparedSettings:
-    """Return the settings of a comparison; without breakdowns, those that are usual.
+    """Return the settings of a comparison, with the usual breakdowns if none is named.
 
     Raises:
         UsageError: one of them is out of range or unknown.
@@ -45,13 +45,13 @@ def comparison_of(
     """Return the record of a comparison, schema ``qbatch.compare/1``.
 
     Args:
-        b: left out where ``a`` holds two policies.
+        b: None if ``a`` holds two policies.
         replicas: results of the same two policies with other seeds, or of other logs with ``may_logs_differ``.
-        procs: processors of the machine of bare job rows and of logs.
+        procs: processors of the machine of job rows and of logs.
 
     Raises:
-        InputError: something cannot be read, or the jobs do not match.
-        UsageError: what is named does not go together.
+        InputError: a result cannot be read, or the jobs do not match.
+        UsageError: arguments conflict.
     """
     sized = _Sized(procs)
     first, second = _sides(a, b, sized)
@@ -59,20 +59,20 @@ def comparison_of(
     pairs = [_replica(each, first.schedule.policy, second.schedule.policy, sized) for each in replicas]
     check_pairs([(first, second), *pairs], may_logs_differ=may_logs_differ)
     if may_logs_differ and not pairs:
-        raise UsageError("--logs-differ is about replicas: name them with --with DIR, or leave it out")
+        raise UsageError("--logs-differ needs replicas: name them with --with DIR, or leave it out")
     sized.check(_called(a))
     return compare(first, second, settings, pairs)
 
 
 class _Sized:
-    """Reads results and job rows, and gives bare job rows the size of the machine that was told."""
+    """Read results and job rows, and give bare job rows the given machine size."""
 
     def __init__(self, procs: int | None) -> None:
         self.procs = procs
         self.is_used = False
 
     def read(self, named: Named) -> Result:
-        """Return what was read."""
+        """Read a result, or return the given one, with its machine size set."""
         if isinstance(named, str) and is_log(named):
             self.is_used = True
             return read_result(named, procs=self.procs)
@@ -83,9 +83,9 @@ class _Sized:
         return result.sized(self.procs)
 
     def check(self, first: str) -> None:
-        """Refuse a size that nobody needs."""
+        """Refuse a machine size that no input needs."""
         if self.procs is not None and not self.is_used:
-            raise UsageError(f"--procs is for bare job rows, and {first} says how large its machine is; leave it out")
+            raise UsageError(f"--procs is for bare job rows, and {first} contains the size of its machine; leave it out")
 
 
 def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
@@ -93,7 +93,7 @@ def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
         where, result, policy = _read(a, sized)
         if result.is_recorded:
             raise UsageError(
-                f"{_called(a)}: is one schedule, what really happened; name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
+                f"{_called(a)}: is one schedule, that of the log; name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
             )
         if policy is not None or len(result.schedules) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
@@ -134,14 +134,14 @@ def _called(named: Named) -> str:
 
 
 def _place(named: Named) -> str | int:
-    """Return what two names of one result have in common; results in memory are told apart by their identity."""
+    """Return a key that is equal for two names of one result; for results in memory, their identity."""
     if isinstance(named, str):
         return os.path.realpath(split_name(named)[0])
     return os.path.realpath(named.path) if named.path else id(named)
 
 
 def _check_replicas(first: list[str | int], replicas: Sequence[Named]) -> None:
-    """Refuse a result that is there already: it would make intervals narrow that nothing supports."""
+    """Refuse a result that occurs twice: it would make the intervals too narrow."""
     known = set(first)
     for each in replicas:
         place = os.path.realpath(each) if isinstance(each, str) else _place(each)

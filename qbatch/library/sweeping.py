@@ -1,4 +1,4 @@
-"""``sweep``: thousands of runs over a grid, kept and resumed, as tables and pictures."""
+"""``sweep``: run a grid of replays, keep and resume the runs, and return tables and pictures of them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 _SHOWN_POINTS = 30
 
 SweptLog = str | os.PathLike[str] | Log | DeadlineLog
-"""A log of a sweep: its path, a model as ``"lublin:jobs=5000,procs=128"``, or one that has been read or made."""
+"""A log of a sweep: its path, a model such as ``"lublin:jobs=5000,procs=128"``, or a log object."""
 
 SweptPolicy = str | type[Any]
-"""A policy of a sweep: its text as typed on a command line, or a class of one's own, made without parameters."""
+"""A policy of a sweep: its text as on a command line, or a class that needs no parameters."""
 
 
 SweptMachine = str | int | os.PathLike[str]
@@ -48,21 +48,21 @@ SweptMachine = str | int | os.PathLike[str]
 
 
 class SweepResult:
-    """The runs of a sweep.  ``len(sweep)`` is their number.  Made by :func:`qbatch.sweep` and :func:`qbatch.read_sweep`."""
+    """The runs of a sweep; ``len(sweep)`` is their number.  Made by :func:`qbatch.sweep` and :func:`qbatch.read_sweep`."""
 
     def __init__(self, table: SweepTable, kept: int = 0, made: int = 0, folder: Any = None) -> None:
         self._table, self._folder = table, folder
         self.kept = kept
-        """How many runs were there already when it was made."""
+        """Number of runs that existed before."""
         self.made = made
-        """How many runs were made."""
+        """Number of runs made by this call."""
 
     def __len__(self) -> int:
         return int(self.document["runs"])
 
     @property
     def directory(self) -> str:
-        """Where its runs are kept: for ``qbatch plot`` and ``qbatch report``; a temporary one where none was named."""
+        """The directory of the runs, for ``qbatch plot`` and ``qbatch report``; a temporary one if none was named."""
         return str(self._table.folder)
 
     @property
@@ -80,8 +80,8 @@ class SweepResult:
         """Every run as an Arrow table, in the order of the grid.
 
         Columns: the axes (``log``, ``machine``, ``window``, ``resample``, ``load``, ``estimates``, ``seed``, ``policy``),
-        ``status`` (done, failed, missing), ``error``, then every metric; the metadata of its field tells ``unit`` and
-        ``meaning``; null where a run has none.
+        ``status`` (done, failed, missing), ``error``, then every metric; the metadata of its field holds ``unit`` and
+        ``meaning``; null if a run has no value.
         """
         return self._table.read()
 
@@ -112,12 +112,13 @@ class SweepResult:
     def points(self, *metrics: str, confidence: float = 0.95) -> pyarrow.Table:
         """Return the mean of metrics at each point of the grid, over its replicas (seeds), as an Arrow table.
 
-        Columns: the axes but the seed, ``replicas``, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``: the bounds of
-        the interval by Student's t over the replicas, null where there are fewer than two or all are the same.
+        Columns: the axes without the seed, ``replicas``, and three columns for each metric: ``NAME``, ``NAME_low`` and
+        ``NAME_high``.  The last two bound the interval by Student's t over the replicas; they are null if there are fewer than
+        two or all are equal.
 
         Args:
-            metrics: with or without their unit, such as ``"wait_mean"``; if none is named, those that a notebook shows.
-            confidence: of the intervals, between 0 and 1.
+            metrics: names with or without their unit, such as ``"wait_mean"``; by default, those that a notebook displays.
+            confidence: confidence of the intervals, between 0 and 1.
 
         Raises:
             UsageError: there is no such metric.
@@ -138,15 +139,15 @@ class SweepResult:
 
     @speaks_of_arguments
     def against(self, baseline: str | None = None, *metrics: str, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """Return how each policy differs from a baseline at each point, in pairs of the same seed, by the rules of ``compare``.
+        """Return the difference of each policy from a baseline at each point, in pairs of the same seed, as ``compare`` does.
 
         Each record has ``at``, ``metric``, ``pairs``, ``baseline`` and ``policy`` (means), ``difference``, ``low``, ``high``, and
-        the ``finding``: better, worse, noise, negligible, equal; unknown where there is one pair.
+        the ``finding``: better, worse, noise, negligible, equal; unknown if there is one pair.
 
         Args:
             baseline: a policy of the sweep; the first if none is named.
-            metrics: as of ``points``.
-            confidence: of the intervals.
+            metrics: as in ``points``.
+            confidence: confidence of the intervals.
 
         Raises:
             UsageError: there is no such policy or metric.
@@ -163,16 +164,16 @@ class SweepResult:
         where: Mapping[str, Sequence[Any]] | None = None, confidence: float = 0.95, log_scale: bool = False,
         title: str | None = None,
     ) -> Figure:  # fmt: skip
-        """Return a metric against an axis as a matplotlib figure, with the intervals over the replicas.
+        """Return a matplotlib figure of a metric against an axis, with the intervals over the replicas.
 
         Args:
             y: the metric.
-            x: the axis across; the load if it varies, else the first that does.
-            by: a line for each value of this axis.
-            where: for some axes, the values to take.  An axis that is left with several makes a panel for each.
-            confidence: of the intervals.
+            x: the horizontal axis; by default the load if it varies, else the first axis that does.
+            by: draw a line for each value of this axis.
+            where: for some axes, the values to draw.  An axis that keeps several values makes a panel for each.
+            confidence: confidence of the intervals.
             log_scale: whether the metric has a logarithmic scale.
-            title: in place of our own.
+            title: title instead of the usual one.
 
         Raises:
             UsageError: there is no such axis, metric or value, or matplotlib is missing.
@@ -212,7 +213,7 @@ class SweepResult:
 
         try:
             return png_of(self.plot(SHOWN[0]))
-        except UsageError:  # more panels than a picture has: the table stands alone
+        except UsageError:  # too many panels for a picture: show only the table
             return None
 
 
@@ -233,32 +234,32 @@ def sweep(
     warmup: str | float = 0, kill: bool = True, closed: bool = False, audit: bool = False,
     out: str | os.PathLike[str] | None = None, on: str | None = None, retry: bool = False, progress: bool = False,
 ) -> SweepResult:  # fmt: skip
-    """Replay every combination of logs, loads, estimates, seeds and policies; keep every run, and go on where it stopped.
+    """Replay every combination of logs, loads, estimates, seeds and policies; keep every run, and resume after interruptions.
 
-    It is what ``qbatch sweep`` does.  Every axis takes one value or several.
+    ``qbatch sweep`` does the same.  Every axis takes one value or several.
 
     Args:
         log: logs, or models that generate one for each seed.
-        policies: texts, or classes of one's own; one that is typed in a notebook runs in this process.
-        load: the gaps between arrivals are divided by it; ``"0.7:1.1:0.05"`` is a range with both ends.
-        seed: of all that is drawn; ``"1:10"`` is a range.  Seeds are replicas; policies share what is drawn.
-        estimates: ``"log"``, ``"perfect"``, ``"f:2"``, ... as of ``replay``.
-        machine: machine files, shipped names or numbers of processors; each log's own if not told.
+        policies: texts or classes; a class defined in a notebook runs in this process.
+        load: divide the gaps between arrivals by this; ``"0.7:1.1:0.05"`` is a range with both ends.
+        seed: seed of all draws; ``"1:10"`` is a range.  Seeds are replicas; the policies share the draws.
+        estimates: ``"log"``, ``"perfect"``, ``"f:2"``, ... as in ``replay``.
+        machine: machine files, shipped names or numbers of processors; by default each log's own.
         window: spans of submission, ``"FROM..TO"`` in log seconds or ISO times.
-        resample: ``"weeks"`` or ``"users"`` draws the log anew for each seed.
-        first: at most so many jobs of each log.
-        warmup: seconds, or ``"7d"``, after the first submission whose jobs run but are not counted.
+        resample: ``"weeks"`` or ``"users"`` resamples the log for each seed.
+        first: replay at most this many jobs of each log.
+        warmup: seconds, or ``"7d"``, after the first submission in which jobs run but are not counted.
         kill: whether a job that reaches its estimate ends there.
         closed: whether users wait for their jobs before they submit the next.
-        audit: whether the invariants of each schedule are checked.
-        out: the directory where runs are kept; one that goes with the result if not told.
+        audit: whether to check the invariants of each schedule.
+        out: the directory of the runs; by default a temporary one that is removed with the result.
         on: ``"local"``, ``"local:4"`` processes, or ``"dask=ADDRESS"``.
-        retry: whether runs that have failed are made again.
-        progress: whether to tell in a terminal, or on the page of a notebook, how many are done.
+        retry: whether to repeat runs that have failed.
+        progress: whether to show, in a terminal or a notebook, how many runs are done.
 
     Raises:
         InputError: a log or machine cannot be used, or a log has changed since its runs were kept.
-        UsageError: an axis has a value that does not exist.
+        UsageError: an axis has an unknown value.
         OutputError: ``out`` cannot be written.
     """
     temporary = tempfile.TemporaryDirectory(prefix="qbatch-sweep-")
@@ -272,7 +273,7 @@ def sweep(
     grid = grid_of(told if first is None else {**told, "first": first}, "sweep")
     is_typed_here = any(name.startswith("__main__:") for name in names)
     if is_typed_here and on is not None and on != "local:1":
-        raise UsageError(f"on={on}: a class that is typed here is not known elsewhere; write it to a module, or leave on out")
+        raise UsageError(f"on={on}: other processes do not know a class defined here; write it to a module, or leave on out")
     place = Place(1) if is_typed_here else place_of(on or "local")
     plan = plan_of(grid)
     folder = Path(temporary.name) / "sweep" if out is None else Path(out)
@@ -284,10 +285,10 @@ def sweep(
 
 @speaks_of_arguments
 def read_sweep(path: str | os.PathLike[str]) -> SweepResult:
-    """Read the directory of a sweep, as :func:`qbatch.sweep` or ``qbatch sweep`` left it.
+    """Read the directory of a sweep that :func:`qbatch.sweep` or ``qbatch sweep`` wrote.
 
     Raises:
-        InputError: it is none, or damaged.
+        InputError: the path is no sweep, or damaged.
     """
     return SweepResult(read_table(path))
 
@@ -298,7 +299,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _log_text(log: SweptLog, folder: Path) -> str:
-    """Return the path or model of a log; one that is in memory only is written, for workers to read."""
+    """Return the path or model of a log; write a log in memory to a file, for workers to read."""
     if isinstance(log, DeadlineLog):
         if (log.deadline >= 0).any():
             raise UsageError("a sweep takes no deadlines; sweep the log without them: log.log")
@@ -319,13 +320,13 @@ def _policy_text(policy: SweptPolicy) -> str:
     if isinstance(policy, str):
         return policy
     if not isinstance(policy, type):
-        raise UsageError(f"policies: {policy!r} is an object; give its class or its text, which every process can make it from")
+        raise UsageError(f"policies: {policy!r} is an object; pass its class or its text, from which every process can create it")
     return f"{policy.__module__}:{policy.__qualname__}"
 
 
 @contextmanager
 def _progress(*, is_shown: bool) -> Iterator[Progress | None]:
-    """Write one line that changes, in a terminal and on the page of a notebook alike."""
+    """Write one line that changes, in a terminal or a notebook."""
     if not is_shown or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield None
         return

@@ -1,4 +1,4 @@
-"""The referee: what a finished schedule owes, checked by the schedule alone, and the conformance set for simulators.
+"""The referee checks a finished schedule against its policy, from the schedule alone; and the conformance set for simulators.
 
-What must never come in: a call of the engine or of a policy; a referee that asks the player sees nothing.
+This package never calls the engine or a policy: a referee that asks the scheduler would repeat its mistakes.
 """

@@ -1,4 +1,4 @@
-"""What the referee says: a breach with its code, its instant and its jobs; and the code book."""
+"""A breach with its code, its instant and its jobs; and the table of codes."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from qbatch.model.record import MICROSECONDS
 
 CODES: dict[str, str] = {
     "early-start": "a job started before it was submitted",
-    "wrong-end": "a job did not end when its start and its run time say",
-    "piece-times": "the pieces of a job overlap, or do not begin with its start and end with its end",
-    "piece-work": "what the pieces of a job did, without those that were thrown away, is not its processors x run time",
-    "overrun": "a job ran beyond its estimate, at which it is to be killed; --no-kill allows it, as real machines did",
+    "wrong-end": "the end of a job is not its start plus its run time",
+    "piece-times": "the execution intervals of a job overlap, or do not begin with its start and end with its end",
+    "piece-work": "the work of a job's execution intervals, without discarded ones, is not its processors x run time",
+    "overrun": "a job ran beyond its estimate, at which it must be killed; --no-kill allows it, as real machines did",
     "duplicate-job": "two rows have one job number",
-    "capacity": "more processors were in use than the machine has; logs of real machines often say so",
-    "in-pieces": "a job did not run in one go, and the policy neither suspends nor resizes nor starts on trial",
-    "promise-broken": "a job started after the start that it was promised",
-    "deadline-missed": "a job that was taken in ended after its deadline, though that was not taken back",
+    "capacity": "more processors were in use than the machine has; logs of real machines often do so",
+    "in-pieces": "a job has several execution intervals, but the policy has no suspension, resizing or trial runs",
+    "promise-broken": "a job started after its promised start",
+    "deadline-missed": "an accepted job ended after its deadline, although the policy did not withdraw the promise",
     "promise-moved": "the last promise of a job is later than its first",
-    "outside-slice": "time slices: a job ran in a switch, or beyond the slice in which it began or went on",
-    "idle-in-slice": "time slices: a job that had begun stood still while its class had the machine",
+    "outside-slice": "time slices: a job ran during a switch, or beyond the slice in which it started or resumed",
+    "idle-in-slice": "time slices: a started job did not run while its class had the machine",
     "overtaken": "FCFS: a job started while an earlier one waited",
-    "clairvoyant": "EASY: a backfilled job ends by the shadow time only by its run time, not by its estimate",
+    "clairvoyant": "EASY: a backfilled job ends by the shadow time by its run time only, not by its estimate",
     "extra-misused": "EASY: backfilled jobs together took more than the extra processors of the head",
     "head-delayed": "EASY: a backfilled job neither ends by the shadow time nor fits into the extra processors",
-    "guarantee": "EASY: the head started later than the shadow time at which it had become head",
+    "guarantee": "EASY: the head started later than the shadow time of the instant at which it became head",
     "wrong-promise": "conservative: the first promise is not the earliest start in the plan at the arrival",
-    "plan-left": "conservative: a job left its reservation although no job had ended early",
-    "needless-wait": "a job waited that the policy would have started",
+    "plan-left": "conservative: a job left its reservation although no job ended early",
+    "needless-wait": "a job waited although the policy would have started it",
 }
-"""Every code of a breach and what it means; of two at one instant, the one that stands earlier here comes first."""
+"""Every code of a breach and its meaning; of two at one instant, the one that is earlier in this table comes first."""
 
 _RANKS = {code: rank for rank, code in enumerate(CODES)}
 
 NAMED_MAX = 5
-"""Jobs that a sentence names before it only counts them."""
+"""Number of jobs that a sentence names; it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One thing that a schedule owed and did not do.
+    """One breach of a rule by a schedule.
 
     ``instant``: microseconds on the log's clock.  ``jobs``: job numbers, the offender first.
     """
@@ -52,7 +52,7 @@ class Breach:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What comes first: by instant, then by code in the order of the code book."""
+        """The sort key of a breach: its instant, then its code in the order of the table."""
         return self.instant, _RANKS[self.code]
 
 

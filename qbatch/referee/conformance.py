@@ -1,12 +1,12 @@
-"""The conformance workloads: small logs, one trap each, with the schedules that each policy owes.
+"""The conformance workloads: small logs, each with one trap, with the correct schedules of the policies.
 
-Each is a text file in ``conformance/``, in the five-column format, with what is expected in its comments::
+Each is a text file in ``conformance/``, in the five-column format, with the expectations in its comments::
 
-    ; expect POLICY START ...        the right starts in seconds, one a job; - for a job that cannot run
-    ; wrong POLICY CODE START ...    what falling into the trap gives, and the code of the referee's first breach;
-                                     START+RUN where the job ran for another time than it may
+    ; expect POLICY START ...        the correct starts in seconds, one per job; - for a job that cannot run
+    ; wrong POLICY CODE START ...    the schedule of a trapped simulator, and the code of the referee's first breach;
+                                     START+RUN if the job ran for another time than allowed
 
-They are for authors of other simulators as well: ``write_conformance`` gives them as text and as SWF.
+They also serve authors of other simulators: ``write_conformance`` writes them as text and as SWF.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qbatch.results.output import whole_file
 
 @dataclass(frozen=True, slots=True)
 class ConformanceRun:
-    """When a job starts and how long it then runs, in seconds."""
+    """The start of a job and its run time, in seconds."""
 
     start: int
     run: int
@@ -35,7 +35,7 @@ class ConformanceRun:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceJob:
-    """A row of a conformance workload, in seconds; an estimate of 0 is none."""
+    """A row of a conformance workload, in seconds; an estimate of 0 means none."""
 
     number: int
     submit: int
@@ -45,7 +45,7 @@ class ConformanceJob:
 
     @property
     def run_allowed(self) -> int:
-        """How long the job runs when it is killed at its estimate."""
+        """The run time of the job if it is killed at its estimate."""
         return min(self.run, self.estimate) if self.estimate > 0 else self.run
 
 
@@ -60,7 +60,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """One conformance workload: its trap, its jobs, the right schedules by policy, the wrong ones."""
+    """One conformance workload: its trap, its jobs, the correct schedules by policy, the wrong ones."""
 
     name: str
     trap: str
@@ -161,42 +161,42 @@ Conformance workloads for batch schedulers and their simulators
 ================================================================
 
 Each NAME.txt is a workload of a few jobs with one trap; NAME.swf is the same in the Standard Workload Format 2.2.
-Run your scheduler on it, on as many processors as MaxProcs says, and compare the starts with expected.csv, or let
+Run your scheduler on it, on MaxProcs processors, and compare the starts with expected.csv, or let
 qbatch judge the schedule that it wrote (SWF with waits, or CSV with job_id,submit,start,end,procs,estimate):
 
     qbatch verify YOUR-SCHEDULE.swf --policy easy
 
-Exit code 0: kept; 1: a breach, named with its instant and its jobs; 3: unreadable.
+Exit code 0: no breach; 1: a breach, named with its instant and its jobs; 3: unreadable.
 
-The text format: one job a line, "submit run procs estimate", seconds, jobs numbered from 1; an estimate of 0 is none
+The text format: one job per line, "submit run procs estimate", seconds, jobs numbered from 1; an estimate of 0 means none
 (the run time counts). Comments begin with ";":
 
-    ; trap: what it is about                ; about: how the right schedule comes about, and the wrong one
-    ; expect POLICY START ...               the right starts, one a job; "-" for a job that can never run
+    ; trap: its subject                       ; about: the reasons for the right and the wrong schedule
+    ; expect POLICY START ...               the right starts, one per job; "-" for a job that can never run
     ; wrong POLICY CODE START[+RUN] ...     a wrong schedule, and the code of the first breach in it
 
-right/ holds the right schedules in SWF, wrong/ the wrong ones: "qbatch verify" has to accept and to reject them.
+right/ holds the right schedules in SWF, wrong/ the wrong ones: "qbatch verify" accepts the right ones and rejects the others.
 
-The rules behind it: a job that reaches its estimate is killed there. At one instant, first jobs end, then jobs
-arrive (in order of job number), then comes one pass; if a job of no length started, another round follows.
+The rules: a job that reaches its estimate is killed there. At one instant, first jobs end, then jobs arrive (in
+order of job number), then one pass follows; if a job of no length started, another round follows.
 Reservations are half-open [start, start + estimate). EASY: the shadow time is the earliest instant at which the
-head fits by the estimates of the running jobs; every job that ends exactly then counts toward the extra processors;
-the rest of the queue is scanned once, in order; a job that starts and does not end by the shadow time consumes
+head fits by the estimates of the running jobs. Every job that ends exactly then counts toward the extra processors.
+The rest of the queue is scanned once, in order; a job that starts and does not end by the shadow time consumes
 extra processors.
-Conservative: each job gets the earliest reservation (max(estimate, 1 s) long) on arrival; when jobs end before their
-estimate, each waiting job is lifted out and put back at its earliest, in order of arrival (conservative), or
-in order of planned start (conservative:compress=start); nobody starts after a start that was promised.
+Conservative: each job gets the earliest reservation (max(estimate, 1 s) long) on arrival. When jobs end before their
+estimate, each waiting job is removed and reinserted at its earliest start, in order of arrival (conservative), or
+in order of planned start (conservative:compress=start). No job starts after its promised start.
 
 """
 
 
 def write_conformance(directory: str | Path) -> int:
-    """Write the set for authors of other simulators, and return how many workloads it has.
+    """Write the set for authors of other simulators, and return the number of workloads.
 
-    A directory that is not there is made; files of other names in it are left alone.
+    A missing directory is created; files with other names in it are left alone.
 
     Raises:
-        OutputError: if it cannot be written.
+        OutputError: the directory cannot be written.
     """
     target = Path(directory)
     workloads = conformance_workloads()
@@ -217,7 +217,7 @@ def write_conformance(directory: str | Path) -> int:
         for folder in (target, target / "right", target / "wrong"):
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{directory}: cannot be made a directory ({error.strerror or error})") from error
+        raise OutputError(f"{directory}: cannot be created as a directory ({error.strerror or error})") from error
     for name, content in files.items():
         with whole_file(target / name) as out:
             out.write(content)

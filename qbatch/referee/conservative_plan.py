@@ -1,9 +1,9 @@
-"""What conservative backfilling owes, as far as a finished schedule shows it.
+"""The checks of conservative backfilling, as far as a finished schedule shows its plan.
 
 A plan moves only when a job ends early, and then only forward.  So the place of a waiting job in the plan is known
-from its arrival to the first early end after it (its first promise), and again from the last early end before its
-start (its start).  Where every waiting job's place is known, the first promise of an arriving job follows: the
-earliest start among the running jobs, by their estimates, and these places.  Elsewhere it has to stand in the rows.
+during two spans.  From its arrival to the first early end after it, it is its first promise; from the last early end before
+its start, it is its start.  Where every waiting job's place is known, the first promise of an arriving job follows: it is the
+earliest start among the running jobs, by their estimates, and these places.  Otherwise the rows must contain it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from qbatch.results.job_rows import ABSENT
 
 
 class PlanCheck:
-    """Checks a schedule against the plan that it shows.
+    """Checks a schedule against the plan that follows from it.
 
-    ``derived`` counts the jobs whose first promise follows from the schedule, ``promised`` those of whom it is known.
+    ``derived`` counts the jobs with a first promise that follows from the schedule, ``promised`` those with a known promise.
 
-    Source: Feitelson and Weil 1998, section 2.1, Figs. 2 to 4; design.md, "The meaning of one instant" (the
+    Source: Feitelson and Weil 1998, section 2.1, Figs. 2 to 4; docs/design.md, "The meaning of one instant" (the
     earliest reservation at the arrival, at least a second long; plans only move earlier; compression at early ends).
     """
 
@@ -32,7 +32,7 @@ class PlanCheck:
         self.done = done
         self.booked = np.maximum(done.workload.estimate, MICROSECONDS)
         early = (done.workload.run < done.workload.estimate) & (done.start >= done.workload.submit) & is_compressing
-        # Where a job of no length ends early, the sweep comes after the arrivals of that instant, else before them.
+        # If a job of no length ends early, the sweep follows the arrivals of that instant; otherwise it precedes them.
         self.sweeps = np.unique(done.end[early & (done.end > done.start)])
         self.late_sweeps = np.unique(done.end[early & (done.end <= done.start)])
         self.until = NEVER if known_until is None else known_until
@@ -45,7 +45,7 @@ class PlanCheck:
         yield from self._idleness()
 
     def _promises(self) -> Iterator[Breach]:
-        """Check job by job, in order of arrival, what it was promised, or must have been."""
+        """Check job by job, in order of arrival, the first promise, recorded or derived."""
         done = self.done
         first_sweep = _first(self.sweeps, done.workload.submit, "right")
         first_late = _first(self.late_sweeps, done.workload.submit, "left")
@@ -75,13 +75,13 @@ class PlanCheck:
                 is_unmoved = first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
                 yield from self._kept(row, int(promised[row]), bool(is_unmoved))
                 if promised[row] < min(self.until, int(done.start[row])):
-                    promised[row] = ABSENT  # broken: where it stood from then on, nobody knows
+                    promised[row] = ABSENT  # broken: its place in the plan is unknown from here on
             there = np.append(there, row)
 
     def _places(
         self, now: int, rows: Int64Array, promised: Int64Array, firsts: tuple[Int64Array, Int64Array]
     ) -> tuple[Int64Array, bool]:
-        """Return where waiting jobs stand in the plan at an arrival, and whether that is known of all of them."""
+        """Return the places of waiting jobs in the plan at an arrival, and whether all of them are known."""
         first_sweep, first_late = firsts
         start = self.done.start[rows]
         has_stayed = (promised[rows] != ABSENT) & (first_sweep[rows] > now) & (first_late[rows] >= now)
@@ -108,15 +108,15 @@ class PlanCheck:
             text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
             yield Breach("promise-broken", promise, (number,), text)
         elif start < promise and is_unmoved:
-            place = f"before its place at {seconds(promise)}, and nobody ended early"
+            place = f"before its place at {seconds(promise)}, and no job ended early"
             text = f"job {number} started at {seconds(start)}, {place}"
             yield Breach("plan-left", start, (number,), text)
 
     def _idleness(self) -> Iterator[Breach]:
-        """Check that a sweep leaves nobody waiting who is next to start, with no further sweep between, and fits.
+        """Check that after a sweep no job that is next to start, with no further sweep before, fits and still waits.
 
-        Of the jobs that a sweep leaves in the queue, the one with the earliest place cannot fit at that instant:
-        else it would fit there from now on, for the machine only empties until its place.
+        Of the jobs that a sweep leaves in the queue, the one with the earliest place cannot fit at that instant.
+        Otherwise it would fit from then on, because the machine only empties until its place.
         """
         done = self.done
         if not len(self.sweeps):
@@ -125,7 +125,7 @@ class PlanCheck:
         starts, begun = done.start[by_start], np.concatenate([[0], np.cumsum(done.workload.procs[by_start])])
         ends, ended = done.end[by_end], np.concatenate([[0], np.cumsum(done.workload.procs[by_end])])
         used = begun[np.searchsorted(starts, self.sweeps, "right")] - ended[np.searchsorted(ends, self.sweeps, "right")]
-        brief = np.flatnonzero(done.end <= done.start)  # in a further round of that instant: counted as if still there
+        brief = np.flatnonzero(done.end <= done.start)  # they end in a further round of that instant and count as still running
         named: set[int] = set()
         for at, taken in zip(self.sweeps.tolist(), used.tolist(), strict=True):
             free = done.workload.procs_total - taken - int(done.workload.procs[brief[done.start[brief] == at]].sum())
@@ -141,7 +141,7 @@ class PlanCheck:
                 yield Breach("needless-wait", at, (number,), text)
 
     def _next_start(self, by_start: Int64Array, place: int, at: int, limit: int) -> int:
-        """Return who starts next, before the limit, of those submitted before an instant; -1 for nobody."""
+        """Return the next job to start before the limit, of those submitted before an instant; -1 for none."""
         done = self.done
         while place < len(by_start):
             row = int(by_start[place])
@@ -163,14 +163,14 @@ class _Bookings:
 
 
 def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> int:
-    """Return the first instant from now on from which for a duration no more than so many processors are booked."""
+    """Return the first instant, from now on, from which at most ``most_used`` processors are booked for a duration."""
     lasting = bookings.end > now
     begin = np.maximum(bookings.begin[lasting], now)
     at = np.concatenate([[now], begin, bookings.end[lasting]])
     change = np.concatenate([[0], bookings.procs[lasting], -bookings.procs[lasting]])
     order = np.argsort(at, kind="stable")
     at, used = at[order], np.cumsum(change[order])
-    last = np.append(at[1:] > at[:-1], True)  # of each instant, what holds when all its changes are made
+    last = np.append(at[1:] > at[:-1], True)  # of each instant, the level after all its changes
     at, used = at[last], used[last]
     full: BoolArray = used > most_used
     opens = at[~full & np.concatenate([[True], full[:-1]])]
@@ -180,7 +180,7 @@ def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> i
 
 
 def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
-    """Return for each instant the first of the sorted ones after it (``left``: or at it)."""
+    """Return for each instant the first of the sorted instants after it (``left``: at or after it)."""
     places = np.searchsorted(instants, after, side)  # type: ignore[call-overload]
     found: Int64Array = np.append(instants, NEVER)[places]
     return found

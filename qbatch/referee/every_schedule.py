@@ -1,4 +1,4 @@
-"""What every schedule owes, whatever the policy: times that agree, a machine that is not overfilled, kept promises."""
+"""The checks of every schedule, whatever its policy: consistent times, no overfilled machine, kept promises."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from qbatch.referee.breach import Breach, job_list, processors, seconds
 
 
 def check_times(done: Schedule, *, is_killing: bool) -> Iterator[Breach]:
-    """Check submit <= start, end = start + run, run <= estimate (unless nobody is killed), one row a job number.
+    """Check submit <= start, end = start + run, run <= estimate (unless no job is killed), one row per job number.
 
-    Of jobs that ran in pieces not the end but the pieces are checked (:func:`check_pieces`).
+    For jobs with several execution intervals, the intervals are checked instead of the end (:func:`check_pieces`).
 
-    Source: design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
+    Source: docs/design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
     """
     for row in _rows(done.start < done.workload.submit):
         yield _breach(
@@ -37,11 +37,11 @@ def check_times(done: Schedule, *, is_killing: bool) -> Iterator[Breach]:
 
 
 def check_capacity(done: Schedule, host_cpus: Sequence[int] = ()) -> Iterator[Breach]:
-    """Check the processors in use at every instant; a job holds the half-open [start, end), of no length nothing.
+    """Check the processors in use at every instant; a job holds the half-open [start, end), one of no length holds nothing.
 
-    A job in pieces holds what each of them had; one whose pieces are not known is left out.
-    One breach for each unbroken spell of overuse, at its beginning; a job wider than the machine is one of its own.  Where
-    every job and piece names its host, each host is checked by itself too.
+    A job with several execution intervals holds the processors of each; one with unknown intervals is left out.
+    Each unbroken spell of overuse is one breach, at its beginning; so is each job wider than the machine.  If every job and
+    interval names its host, each host is checked as well.
     """
     for row in _rows(done.workload.procs > done.workload.procs_total):
         text = f"runs on {processors(int(done.workload.procs[row]))}, but the machine has {done.workload.procs_total}"
@@ -54,7 +54,7 @@ def check_capacity(done: Schedule, host_cpus: Sequence[int] = ()) -> Iterator[Br
 
 
 def _held(done: Schedule) -> Spans:
-    """Return what held processors when, of those of whom it is known."""
+    """Return the processors held over time, by the jobs for which that is known."""
     rows = np.flatnonzero(~done.is_in_pieces)
     host = np.full(len(done), -1) if done.host is None else done.host
     whole = Spans(rows, done.start[rows], done.end[rows], done.workload.procs[rows], host[rows])
@@ -71,18 +71,18 @@ def _overuse(done: Schedule, spans: Spans, total: int, where: str) -> Iterator[B
     for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
         instant = int(instants[place])
         there = np.flatnonzero((begin <= instant) & (end > instant))
-        there = there[np.argsort(-begin[there], kind="stable")]  # who came last made it too much
+        there = there[np.argsort(-begin[there], kind="stable")]  # the last one exceeded the capacity
         numbers = tuple(dict.fromkeys(done.workload.number[row_of[there]].tolist()))
         text = f"{int(used[place])} of {processors(total)}{where} in use, by {job_list(numbers)}"
         yield Breach("capacity", instant, numbers, text)
 
 
 def check_pieces(done: Schedule) -> Iterator[Breach]:
-    """Check the pieces of each job that did not run in one go: one after another, from its start to its end, and its work.
+    """Check the execution intervals of each job with several: in sequence, from its start to its end, and with its work.
 
-    Work is conserved under suspension and resizing (papers.md 3.7), as far as microseconds can say it: the last piece of a
-    replay is rounded up to one, and the run time of a job that really ran, its work over its processors, is rounded down.
-    So the pieces do less than a microsecond of the job's processors too much.
+    Work is conserved under suspension and resizing (docs/spec/papers.md 3.7), up to microseconds.  A replay rounds the last
+    interval up to one, and the run time of a recorded job, its work over its processors, is rounded down.  So the intervals
+    contain too much work by less than a microsecond of the job's processors.
     """
     if done.pieces is None:
         return
@@ -92,17 +92,17 @@ def check_pieces(done: Schedule) -> Iterator[Breach]:
         begins, ends = [piece[1] for piece in pieces], [piece[2] for piece in pieces]
         for before, after in pairwise(pieces):
             if after[1] < before[2]:
-                text = f"has a piece from {seconds(after[1])}, but the one before lasts until {seconds(before[2])}"
+                text = f"has an execution interval from {seconds(after[1])}, but the one before lasts until {seconds(before[2])}"
                 yield _breach(done, row, "piece-times", after[1], text)
         if begins[0] != done.start[row] or max(ends) != done.end[row]:
-            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its pieces from "
+            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its execution intervals from "
             yield _breach(
                 done, row, "piece-times", done.start[row], f"{text}{seconds(begins[0])} to {seconds(max(ends))}"
             )
         wanted = int(done.workload.run[row]) * int(done.workload.procs[row])
         work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
         if not wanted <= work < wanted + int(done.workload.procs[row]):
-            text = f"did {_work(work)} of work in its pieces; its processors and run time make {_work(wanted)}"
+            text = f"did {_work(work)} of work in its execution intervals; its processors and run time make {_work(wanted)}"
             yield _breach(done, row, "piece-work", done.end[row], text)
 
 
@@ -111,9 +111,9 @@ def _work(microseconds: int) -> str:
 
 
 def taken_back(done: Schedule) -> Int64Array:
-    """Return how many promises to each job the policy took back: those that its row calls broken, but one that it started after.
+    """Return how many promises to each job the policy withdrew: the broken ones of its row, without one before its start.
 
-    The job is told another start then, later or not, or none.
+    A job gets another promised start then, later or not, or none.
     """
     if done.broken is None:
         return np.zeros(len(done), np.int64)
@@ -121,9 +121,9 @@ def taken_back(done: Schedule) -> Int64Array:
 
 
 def check_promises(done: Schedule) -> Iterator[Breach]:
-    """Check that nobody started after the promise in the rows, and that promises that were not taken back only moved earlier.
+    """Check that no job started after its promise in the rows, and that promises that were not withdrawn only moved earlier.
 
-    Source: Feitelson and Weil 1998, section 2.1; design.md, "The meaning of one instant".
+    Source: Feitelson and Weil 1998, section 2.1; docs/design.md, "The meaning of one instant".
     """
     for row in _rows((done.promise >= 0) & (done.start > done.promise)):
         text = f"was promised to start at {seconds(done.promise[row])}, and started at {seconds(done.start[row])}"
@@ -135,13 +135,13 @@ def check_promises(done: Schedule) -> Iterator[Breach]:
 
 
 def check_deadlines(done: Schedule) -> Iterator[Breach]:
-    """Check that every job that ran ended by its deadline, unless the policy took its promise back before.
+    """Check that every job that ran ended by its deadline, unless the policy withdrew its promise before.
 
-    Source: Islam et al. 2003, section 3: what was accepted is kept; spec/papers.md 2.2 and rule 11 of 2.8.
+    Source: Islam et al. 2003, section 3: accepted deadlines are kept; docs/spec/papers.md 2.2 and rule 11 of 2.8.
     """
     deadline = done.workload.deadline
     for row in _rows((deadline >= 0) & done.ran & (done.end > deadline) & (taken_back(done) == 0)):
-        text = f"was to end by {seconds(deadline[row])}, and ended at {seconds(done.end[row])}"
+        text = f"should have ended by {seconds(deadline[row])}, and ended at {seconds(done.end[row])}"
         yield _breach(done, row, "deadline-missed", deadline[row], text)
 
 

@@ -1,11 +1,12 @@
-"""What FCFS and EASY owe, instant by instant, from the state that the schedule itself shows.
+"""The checks of FCFS and EASY, instant by instant, from the state that the schedule itself shows.
 
-At each instant at which something is submitted, starts or ends, the rule of design.md is derived anew (plain Python,
-none of the planning kernels): who may start, who has to.  What the schedule did is compared and then taken as it
-is, so one breach does not drag others behind it.  A schedule without a breach is *the* schedule of the rule.
+At each instant at which a job is submitted, starts or ends, this module derives the rule of docs/design.md anew (in plain
+Python, without the planning kernels): which jobs may start, and which must.  It compares the schedule with the rule and
+continues from the schedule, so that one breach does not cause others.  A schedule without a breach is the only one that
+the rule allows.
 
-Jobs of no length make further rounds of one instant, and the schedule does not show in which of them a job started:
-so a start that the rule forbids is only a breach when no further round follows.
+Jobs of no length make further rounds of one instant, and the schedule does not show in which of them a job started.
+So a start that the rule forbids is a breach only if no further round follows.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from qbatch.referee.breach import Breach, processors, seconds, were
 from qbatch.referee.reading import NEVER
 
 _Forbidden = tuple[int, str, str, int]
-"""A start that the rule forbids: who, the code, why, and the head that waited."""
+"""A start that the rule forbids: the job, the code, the reason, and the head that waited."""
 
 
 def check_queue(done: Schedule, *, is_backfilling: bool) -> Iterator[Breach]:
     """Check the starts against FCFS (stop at the first that does not fit) or EASY (Fig. 5, Property 2).
 
-    Source: Feitelson and Weil 1998, sections 1, 2.2 and 3.1; design.md, "The meaning of one instant" (every job
+    Source: Feitelson and Weil 1998, sections 1, 2.2 and 3.1; docs/design.md, "The meaning of one instant" (every job
     that ends exactly at the shadow time counts toward the extra processors; one scan; half-open reservations).
     """
     table = _Table(done, is_backfilling)
@@ -51,7 +52,7 @@ def _by_instant(column: Int64Array) -> dict[int, list[int]]:
 
 
 class _Table:
-    """The machine and the queue as the schedule shows them, and the rule beside it."""
+    """The machine and the queue of the schedule, and the rule."""
 
     def __init__(self, done: Schedule, is_backfilling: bool) -> None:
         self.done = done
@@ -62,7 +63,7 @@ class _Table:
         self.running: list[tuple[int, int]] = []  # (expected end, row), in order
         self.procs: list[int] = done.workload.procs.tolist()
         self.expected: list[int] = (done.start + done.workload.estimate).tolist()
-        self.named: set[int] = set()  # whose needless wait was told
+        self.named: set[int] = set()  # jobs with a reported needless wait
         self.head = -1
         self.guarantee = NEVER
 
@@ -72,12 +73,12 @@ class _Table:
         self.count += 1
 
     def end(self, row: int) -> None:
-        """Take a job off the machine."""
+        """Remove a job from the machine."""
         self.free += self.procs[row]
         del self.running[bisect_left(self.running, (self.expected[row], row))]
 
     def start(self, row: int) -> None:
-        """Put a job onto the machine, and out of the queue if it stands there."""
+        """Start a job on the machine, and remove it from the queue if it is there."""
         self.free -= self.procs[row]
         insort(self.running, (self.expected[row], row))
         place = int(np.searchsorted(self.waiting[: self.count], row))
@@ -86,11 +87,11 @@ class _Table:
             self.count -= 1
 
     def pass_at(self, now: int, begun: list[int]) -> Iterator[Breach]:
-        """Yield what is wrong with who started at this instant, round by round."""
+        """Yield the breaches among the starts of this instant, round by round."""
         done = self.done
         left = {row for row in begun if done.workload.submit[row] <= now}
         for row in begun:
-            if row not in left:  # started before its submission: no queue has seen it
+            if row not in left:  # started before its submission, so it is in no queue
                 self.start(row)
         while True:
             taken, breaches = self._round(now, left)
@@ -105,7 +106,7 @@ class _Table:
                 self.end(row)
 
     def _round(self, now: int, left: set[int]) -> tuple[list[int], list[Breach]]:
-        """Let one pass happen as the schedule shows it; return who started and what was wrong with it."""
+        """Carry out one pass as the schedule shows it; return the jobs that started and the breaches among them."""
         taken: list[int] = []
         breaches: list[Breach] = []
         while self.count and int(self.waiting[0]) in left and self.procs[int(self.waiting[0])] <= self.free:
@@ -131,7 +132,7 @@ class _Table:
         return taken, breaches
 
     def _take(self, row: int, left: set[int], now: int, breaches: list[Breach]) -> int:
-        """Start a job; a head that comes later than it was guaranteed is a breach of the instant behind."""
+        """Start a job; a head that starts later than its guarantee is a breach of ``guarantee``."""
         if row == self.head and now > self.guarantee:
             number, due = int(self.done.workload.number[row]), seconds(self.guarantee)
             text = f"job {number}, when it became head, was to start by {due}, and started at {seconds(now)}"
@@ -141,7 +142,7 @@ class _Table:
         return row
 
     def _shadow(self, now: int, head: int) -> tuple[int, int]:
-        """Return when the head fits by the estimates of the running jobs, and what it then leaves over."""
+        """Return when the head fits by the estimates of the running jobs, and the processors that it then leaves."""
         wanted, available = self.procs[head], self.free
         if available >= wanted:
             return now, available - wanted
@@ -197,7 +198,7 @@ class _Table:
     def _settle(
         self, now: int, left: set[int], taken: list[int], forbidden: list[_Forbidden], breaches: list[Breach]
     ) -> None:
-        """No further round follows: what the rule forbids is a breach, and happens all the same."""
+        """Report the forbidden starts as breaches, since no further round follows, and carry them out."""
         done = self.done
         for row, code, text, head in forbidden:
             number, first = int(done.workload.number[row]), int(done.workload.number[head])
@@ -209,7 +210,7 @@ class _Table:
         crimes = {row for row, *_ in forbidden}
         for row in sorted(left):
             if row not in crimes and self.procs[row] > self.free and done.end[row] <= now:
-                # A job of no length: the common check cannot see that it had no place.
+                # A job of no length: the common check cannot see that it did not fit.
                 number = int(done.workload.number[row])
                 text = f"job {number} of no length started on {processors(self.procs[row])}, and {self.free} were free"
                 breaches.append(Breach("capacity", now, (number,), text))

@@ -1,7 +1,7 @@
-"""How the referee reads a finished schedule, of whatever simulator: SWF with waits, job rows, a result.
+"""Reading of finished schedules for the referee, from any simulator: SWF with waits, job rows, a result.
 
-The reading is more tolerant than that of other commands: a row that starts before its submission is a breach to name, not a
-file to refuse.  Rows that never ran (no wait, no run time, no processors) are counted and left out.
+This reader is more tolerant than those of other commands: a row that starts before its submission is a breach to report, not
+a reason to refuse the file.  Rows that never ran (no wait, no run time, no processors) are counted and left out.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the referee has to know besides a schedule, of the machine and of the log.
+    """Facts about the machine and the log that the referee needs in addition to a schedule.
 
-    ``host_cpus``: the processors of each host, where the schedule says on which each job ran; else empty.  ``is_one_pool``:
-    whether all processors are alike to every job, which a machine of several hosts need not be.  ``is_preempted``: a log whose
-    header says ``Preemption: TS`` holds totals of jobs that may have been suspended, and does not say which.  ``known_until``: a
-    log that was written while jobs ran and waited shows the schedule up to this instant, in microseconds; those that ran are
-    taken to end at their estimates, those that waited to start at ``NEVER``.  ``notes``: what a reader must know.
+    ``host_cpus``: the processors of each host, if the schedule names the host of each job; else empty.  ``is_one_pool``:
+    whether all processors are alike to every job, which need not hold for several hosts.  ``is_preempted``: the header of the
+    log has ``Preemption: TS``, so it holds totals of jobs, any of which may have been suspended.  ``known_until``: the instant,
+    in microseconds, at which a log with running and waiting jobs was written.  The running jobs are taken to end at their
+    estimates, the waiting ones to start at ``NEVER``.  ``notes``: remarks for the reader.
     """
 
     host_cpus: tuple[int, ...] = ()
@@ -40,18 +40,18 @@ class Conditions:
 
 
 Judged = tuple[Schedule, Conditions]
-"""A schedule as it comes before the referee; its policy is empty where nobody names one."""
+"""A schedule with its conditions; its policy is empty if the input names none."""
 
 
 def read_finished(path: str, procs: int | None = None) -> list[Judged]:
     """Read the schedules in a file or in a result: one for each policy in it, or the one that ``DIR:POLICY`` names.
 
-    ``procs`` overrides what the header or the result says of the machine.  Job rows in a result's directory are checked as that
-    part of the result.
+    ``procs`` overrides the size of the machine in the header or the result.  Job rows in a result's directory are checked as
+    that part of the result.
 
     Raises:
-        InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
-        UsageError: if a result holds no such policy.
+        InputError: the file cannot be read, holds no schedule, or the size of the machine is unknown.
+        UsageError: the result holds no such policy.
     """
     from qbatch.results.reading import read_named, split_name
     from qbatch.results.result import result_beside
@@ -60,7 +60,7 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
     if os.path.isdir(bare) or result_beside(bare) is not None:
         result = read_named(path)
         if procs is not None:
-            result = result.told(procs_total=procs)  # too small a machine is what is judged
+            result = result.told(procs_total=procs)  # a machine that is too small is a breach to report
         conditions = Conditions(result.host_cpus, _is_one_pool(result.document.get("machine")))
         return [(schedule, conditions) for schedule in result.schedules]
     if bare.lower().endswith((".csv", ".parquet")):
@@ -82,19 +82,19 @@ def _only(found: list[Judged], path: str, policy: str | None) -> list[Judged]:
 
 
 def _is_one_pool(machine: Any) -> bool:
-    """Return what a result says of its machine; one that does not say it has one pool, unless jobs must stay in a host."""
+    """Whether the machine of a result is one pool; by default it is, unless jobs must stay in a host."""
     told = machine if isinstance(machine, dict) else {}
     return bool(told.get("one_pool", not (told.get("single_host") and told.get("hosts") != 1)))
 
 
 def _read_rows(path: str, procs: int | None) -> list[Judged]:
     if procs is None:
-        raise InputError(f"{path}: job rows do not say how large the machine is; say it with --procs N")
+        raise InputError(f"{path}: job rows do not contain the size of the machine; give it with --procs N")
     found: list[Judged] = []
     for schedule in read_job_rows(path, is_judged=True):
         if schedule.ran.any():
             work = schedule.workload.changed(name=path, procs_total=procs)
-            notes = ("no column estimate: run times are taken for estimates",) if work.estimates_missing else ()
+            notes = ("no column estimate: run times serve as estimates",) if work.estimates_missing else ()
             found.append((replace(schedule, workload=work), Conditions(notes=notes)))
     if not found:
         raise InputError(f"{path}: no job in it")
@@ -106,7 +106,7 @@ def _read_swf(path: str, procs: int | None) -> Judged:
 
     recorded = read_recorded(path, procs, with_waiting=True)
     start = np.where(recorded.waits, NEVER, recorded.submit + recorded.wait)
-    notes = () if (recorded.requested > 0).all() else ("jobs without an estimate: their run time is taken for it",)
+    notes = () if (recorded.requested > 0).all() else ("jobs without an estimate: their run time serves as one",)
     schedule = replace(recorded.schedule(start, name=path, skipped=recorded.skipped), policy="")
     return schedule, Conditions(
         is_preempted=recorded.is_preempted,

@@ -1,7 +1,7 @@
-"""Time slices: the clock follows from who was there when, and the pieces have to keep to it.
+"""The checks of time slices: derive the slices from submissions and ends, and compare the execution intervals with them.
 
-Source: spec/papers.md 4.10, rules 1 to 4.  A class is there while one of its jobs is; so submissions and ends alone say whose
-slice it was at each instant, and when the machine switched.
+Source: docs/spec/papers.md 4.10, rules 1 to 4.  A class is present while it has a job, so submissions and ends alone determine
+which class had the machine at each instant, and when the machine switched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SWITCH, IDLE = -1, -2
 
 
 class Slice(NamedTuple):
-    """A span in which a class has the machine; or a switch, or nobody is there.  Microseconds, ``end`` is not in it."""
+    """A half-open span in which a class has the machine, or the machine switches or is idle.  In microseconds."""
 
     start: int
     end: int
@@ -38,14 +38,14 @@ def classes_of(done: Schedule, rules: SliceRules) -> list[int]:
 
 
 def clock_of(done: Schedule, rules: SliceRules) -> list[Slice]:
-    """Return the slices and switches that the jobs of a schedule make, in order; a class that goes on has one slice."""
+    """Return the slices and switches that follow from the jobs of a schedule, in order; consecutive slices of a class are one."""
     rounds = _rounds(done, classes_of(done, rules))
     there, slices, at = [0, 0, 0], [], 0
     kind, begun, until, last, seen = IDLE, 0, 0, 0, -1
     while at < len(rounds) or kind != IDLE:
         coming = rounds[at][0] if at < len(rounds) else until
         now = coming if kind == IDLE else min(coming, until)
-        # What ends at the instant at which it began does so in a round of its own.
+        # A job that ends at the instant of its start ends in a separate round.
         if at < len(rounds) and rounds[at][0] == now and (rounds[at][1] == 0 or seen == now):
             there = [count + change for count, change in zip(there, rounds[at][2], strict=True)]
             at += 1
@@ -62,8 +62,8 @@ def clock_of(done: Schedule, rules: SliceRules) -> list[Slice]:
 
 
 def _rounds(done: Schedule, kinds: list[int]) -> list[tuple[int, int, list[int]]]:
-    """Return what changes in who is there, round by round: at an instant first what ends and arrives, then what began there and
-    ends at once."""
+    """Return the changes in the jobs present, round by round: at an instant first the ends and arrivals, then the jobs that
+    start there and end at once."""
     changes: dict[tuple[int, int], list[int]] = {}
     last = done.start.copy()
     if done.pieces is not None:
@@ -79,7 +79,7 @@ def _rounds(done: Schedule, kinds: list[int]) -> list[tuple[int, int, list[int]]
 def _settled(
     kind: int, now: int, until: int, last: int, there: list[int], rules: SliceRules
 ) -> tuple[int, int] | None:
-    """Return what the clock changes to, and for how long; None if it stays (rule 3)."""
+    """Return the next phase of the clock and its length; None if the phase stays (rule 3)."""
     if kind >= 0:
         if now < until and there[kind]:
             return None
@@ -96,7 +96,7 @@ def _settled(
 
 
 def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:
-    """Check that nobody runs in a switch or beyond the slice in which it began or went on, and that a job that has begun runs
+    """Check that no job runs during a switch or beyond the slice in which it started or resumed, and that a started job runs
     whenever its class has the machine."""
     clock = clock_of(done, rules)
     begins = [each.start for each in clock]
@@ -122,12 +122,12 @@ def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:
         if ran[kind, row] < owed[kind][row]:
             number = int(done.workload.number[row])
             missed = owed[kind][row] - int(ran[kind, row])
-            text = f"job {number} stood still for {seconds(missed)} in slices of its own class, after it had begun"
+            text = f"job {number} did not run for {seconds(missed)} in slices of its own class, after it had begun"
             yield Breach("idle-in-slice", int(done.start[row]), (number,), text)
 
 
 def _owed(done: Schedule, clock: list[Slice]) -> list[Int64Array]:
-    """Return, by class and row, how long the class had the machine between the job's start and its end."""
+    """Return, by class and row, for how long the class had the machine between the job's start and its end."""
     owed = []
     for kind in range(3):
         edges = np.array([(each.start, each.end) for each in clock if each.kind == kind], np.int64).reshape(-1, 2)
@@ -145,7 +145,7 @@ def _owed(done: Schedule, clock: list[Slice]) -> list[Int64Array]:
 
 
 def shares_of(done: Schedule, rules: SliceRules) -> tuple[float, float, float] | None:
-    """Return which share of the slices' time each class had over the spans in which all classes were there; None if never."""
+    """Return each class's share of the slices' time over the spans in which all classes were present; None if there are none."""
     kinds = classes_of(done, rules)
     total = np.zeros(3)
     counts = np.zeros(3, np.int64)

@@ -1,8 +1,8 @@
-"""The referee: checks a finished schedule, ours or another simulator's, against what a policy owes.
+"""The referee: it checks a finished schedule, ours or another simulator's, against the rules of its policy.
 
-It calls no scheduler: what it says follows from the schedule alone.  Three groups of checks: what every schedule
-owes (``every_schedule``), FCFS and EASY instant by instant (``queue_order``), conservative backfilling as far as a
-schedule shows its plan (``conservative_plan``).  What cannot be decided is said to be unchecked, never taken as kept.
+It calls no scheduler: every result follows from the schedule alone.  There are three groups of checks: those of every
+schedule (``every_schedule``), FCFS and EASY instant by instant (``queue_order``), and conservative backfilling as far as a
+schedule shows its plan (``conservative_plan``).  A rule that cannot be decided is reported as unchecked, never as kept.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the referee found: every breach, in order of instant, what was checked and what could not be.
+    """The outcome of the checks: every breach, in order of instant, with what was checked and what could not be.
 
-    ``schedule``: the jobs that were judged, those that were not refused, their estimates never below their run times.
-    ``taken_back``: how many promises the policy took back, and to how many jobs, which is no breach.
+    ``schedule``: the jobs that were judged, without refused ones, with estimates never below their run times.
+    ``taken_back``: how many promises the policy withdrew, and to how many jobs, which is no breach.
     """
 
     schedule: Schedule
@@ -58,17 +58,17 @@ class Judgement:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the schedule does all that could be checked."""
+        """Whether the schedule has no breach of the rules that could be checked."""
         return not self.breaches
 
     @property
     def not_checked(self) -> tuple[str, ...]:
-        """What could not be checked, each in a few words: ``unchecked`` without the reasons."""
+        """The rules that could not be checked, in a few words each: ``unchecked`` without the reasons."""
         return tuple(text.partition(": ")[0] for text in self.unchecked)
 
 
 class _Findings:
-    """What the checks of one schedule have found so far."""
+    """The findings about one schedule so far."""
 
     def __init__(self) -> None:
         self.breaches: list[Breach] = []
@@ -79,13 +79,13 @@ class _Findings:
 def judge(
     schedule: Schedule, policy: str | None = None, known: Conditions | None = None, *, is_killing: bool = True
 ) -> Judgement:
-    """Check a finished schedule against what every schedule owes, and what the policy named owes.
+    """Check a finished schedule against the rules of every schedule and those of the policy.
 
-    ``known``: what is known besides, if anything is.  Jobs that were refused owe nothing and are owed nothing.
-    ``is_killing``: whether a job has to end at its estimate; if not, estimates are lifted to run times.
+    ``known``: facts in addition to the schedule.  Refused jobs are not checked.
+    ``is_killing``: whether a job must end at its estimate; if not, estimates are raised to run times.
 
     Raises:
-        UsageError: if there is no such policy.
+        UsageError: there is no such policy.
     """
     chosen = load_policy(policy) if policy is not None else None
     known = known or Conditions()
@@ -93,10 +93,10 @@ def judge(
     if known.is_preempted:
         is_killing = False
         found.unchecked.append(
-            "capacity and run times: the log says Preemption: TS, so that its run times hold time in which jobs were suspended"
+            "capacity and run times: the log has Preemption: TS, so its run times include time in which jobs were suspended"
         )
     found.breaches += check_times(done, is_killing=is_killing)
-    found.checked.append("submissions, starts, run times and ends; one row a job")
+    found.checked.append("submissions, starts, run times and ends; one row per job")
     if not known.is_preempted:
         _judge_capacity(done, known.host_cpus, found)
     if is_killing:
@@ -108,15 +108,15 @@ def judge(
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
     elif known.is_preempted:
-        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not say who ran when")
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}: the log does not contain which job ran when")
     else:
         _judge_policy(done, chosen, known, found)
     if done.workload.skipped:
-        found.unchecked.append("the jobs left out: they are taken never to have waited in the queue")
+        found.unchecked.append("the jobs left out: they are assumed never to have waited in the queue")
     if known.known_until is not None:
         found.breaches = [breach for breach in found.breaches if breach.instant < known.known_until]
         found.unchecked.append(
-            f"what came after {seconds(known.known_until)}, when the log was written: jobs still ran and waited"
+            f"events after {seconds(known.known_until)}, when the log was written: jobs still ran and waited"
         )
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
@@ -149,32 +149,32 @@ def _lifted(done: Schedule) -> Schedule:
 
 def _judge_capacity(done: Schedule, host_cpus: Sequence[int], found: _Findings) -> None:
     found.breaches += check_capacity(done, host_cpus)
-    held = " held by jobs that ran in one go" if done.lacks_pieces.any() else ""
+    held = " held by jobs with one execution interval" if done.lacks_pieces.any() else ""
     found.checked.append(f"capacity at every instant: {done.workload.procs_total} processors{held}")
     if host_cpus:
         found.checked.append(f"capacity of each of {len(host_cpus)} hosts at every instant")
-        found.unchecked.append("memory of hosts: job rows do not hold it")
+        found.unchecked.append("memory of hosts: job rows do not contain it")
     _judge_pieces(done, found)
 
 
 def _judge_pieces(done: Schedule, found: _Findings) -> None:
-    """Check the jobs that did not run in one go, or say that they could not be."""
+    """Check the jobs with several execution intervals, or report that they could not be checked."""
     count = int(done.is_in_pieces.sum())
     if not count:
         return
     jobs = "1 job" if count == 1 else f"{count:,} jobs"
     if done.pieces is None:
         found.unchecked.append(
-            f"the {jobs} in pieces, and what they held of the machine: bare job rows do not say when they ran; "
+            f"the {jobs} with several execution intervals, and their processors: bare job rows do not contain the intervals; "
             "verify the result's directory (replay --out DIR)"
         )
         return
     found.breaches += check_pieces(done)
-    found.checked.append(f"the {len(done.pieces):,} pieces of {jobs}: times, work, and capacity by pieces")
+    found.checked.append(f"the {len(done.pieces):,} execution intervals of {jobs}: times, work, and capacity")
 
 
 def _what_breaks_promises(entry: PolicyEntry | None) -> str | None:
-    """Return what may put off the promises of a policy, in words; None for nothing."""
+    """Return what may delay the promises of a policy, in words; None for nothing."""
     if entry is None or not (entry.is_interrupting or entry.breaks_promises):
         return None
     return "quanta and shares" if entry.is_interrupting else "corrected predictions"
@@ -186,11 +186,11 @@ def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, bre
     if not recorded:
         return
     if isinstance(rules, PlanRules) and rules.compression == "scratch":
-        found.unchecked.append("promises: a plan made from scratch at each early end owes none")
+        found.unchecked.append("promises: a plan made from scratch at each early end has none to keep")
         return
     if breaking is not None:
         broken = sum(1 for _ in check_promises(done))
-        found.unchecked.append(f"promises: {breaking} may put them off; {broken:,} of {recorded:,} were")
+        found.unchecked.append(f"promises: {breaking} may delay them; {broken:,} of {recorded:,} were")
         return
     found.breaches += check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
@@ -203,7 +203,7 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
     missed = list(check_deadlines(done))
     if getattr(chosen, "takes_deadlines", False):
         found.breaches += missed
-        found.checked.append(f"the deadlines of {count:,} jobs that were taken in")
+        found.checked.append(f"the deadlines of {count:,} jobs that were accepted")
     else:
         of = "no policy is named" if chosen is None else f"{name_of(chosen)} keeps none"
         found.unchecked.append(f"deadlines: {of}; of {count:,} jobs {len(missed):,} ended after theirs")
@@ -219,7 +219,7 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
         )
     elif isinstance(rules, ListRules | PlanRules) and done.is_in_pieces.any():
         found.breaches += _running_in_pieces(done, name_of(chosen))
-        found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which runs every job in one go")
+        found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which gives every job one execution interval")
     elif isinstance(rules, ListRules) and (rules.is_stopping or rules.is_by_shadow) and rules.order == "fcfs":
         is_backfilling = rules.is_by_shadow
         found.breaches += check_queue(done, is_backfilling=is_backfilling)
@@ -235,20 +235,20 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
 
 def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings) -> None:
     if done.lacks_pieces.any():
-        found.unchecked.append(f"slices of {name}: bare job rows do not say when jobs ran; verify the result's directory")
+        found.unchecked.append(f"slices of {name}: bare job rows do not contain when jobs ran; verify the result's directory")
         return
     if rules.switch == 0:
         found.unchecked.append(f"slices of {name}: without switches they do not follow from the schedule alone")
         return
     found.breaches += check_slices(done, rules)
-    found.checked.append(f"slices of {name}: nobody runs in a switch or beyond a slice, or stands still in its own")
-    found.unchecked.append(f"order and backfilling of {name}: there is no check for what is decided inside a slice yet")
+    found.checked.append(f"slices of {name}: no job runs during a switch or beyond a slice, or waits in its own after its start")
+    found.unchecked.append(f"order and backfilling of {name}: there is no check of the decisions inside a slice yet")
 
 
 def _running_in_pieces(done: Schedule, policy: str) -> Iterator[Breach]:
     for row in np.flatnonzero(done.is_in_pieces).tolist():
         number, count = int(done.workload.number[row]), int(done.piece_count[row])
-        text = f"job {number} ran in {count} piece{'' if count == 1 else 's'}; {policy} runs every job in one go"
+        text = f"job {number} ran in {count} execution interval{'' if count == 1 else 's'}; {policy} gives every job one"
         yield Breach("in-pieces", int(done.start[row]), (number,), text)
 
 
@@ -273,14 +273,14 @@ def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Fin
         )
     if compression == "none":
         return
-    found.checked.append("conservative: after an early end, whether who is next to start was moved up")
+    found.checked.append("conservative: after an early end, whether the next job to start was moved up")
     found.unchecked.append(f"the order in which compression ({compression}) moved the jobs")
 
 
 def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
-    """Return a verdict for JSON, with at most so many breaches; instants in seconds of the log's clock.
+    """Return a verdict for JSON, with at most ``most`` breaches; instants in seconds of the log's clock.
 
-    ``promises_taken_back`` is there only where the policy took one back.
+    ``promises_taken_back`` exists only if the policy withdrew one.
     """
     done, (promises, jobs) = verdict.schedule, verdict.taken_back
     taken = {"promises_taken_back": {"promises": promises, "jobs": jobs}} if promises else {}

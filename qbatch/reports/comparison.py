@@ -1,7 +1,7 @@
-"""Two schedules of one log beside each other: the record that ``qbatch compare`` prints and a report shows.
+"""The comparison of two schedules of one log: the record that ``qbatch compare`` prints and a report shows.
 
-The jobs are matched by number.  What is said of each quantity, and the statistics under it, come from
-:mod:`qbatch.metrics.paired`; here the jobs are matched, sorted into classes, and the findings put into words.
+This module matches the jobs by number, sorts them into classes, and words the findings.  :mod:`qbatch.metrics.paired` supplies
+the statistics of each quantity and their verdicts.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from qbatch.results.run_words import history_notes, missing_estimates, recorded_
 SCHEMA = "qbatch.compare/1"
 
 METHOD = (
-    "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A, "
-    "with the widest of the errors of the stationary bootstrap (Politis and Romano 1994; block length by Politis and White "
-    "2004, a day at least) and of the means of 5, 10 and 20 equal parts, each with Student's t; of a median: percentiles of "
+    "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A. "
+    "The error is the widest of the stationary bootstrap (Politis and Romano 1994; block length by Politis and White 2004, a day "
+    "at least) and of the means of 5, 10 and 20 equal parts, with Student's t. Of a median: percentiles of "
     "200 to 1,000 resamples (docs/statistics.md)"
 )
-METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at what is possible (-100 %)"
-METHOD_DESCRIBED = "none, for what differs from what really happened is described and not tested"
+METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at the lowest possible value (-100 %)"
+METHOD_DESCRIBED = "none, for differences from the log are described and not tested"
 CORRECTION = (
     "Holm 1979, over the parts of a table and its quantities; "
-    "a part that holds every job is the whole, and no test of its own"
+    "a part that holds every job is the whole, and is not tested separately"
 )
-_WAY_OUT = "replicas differ in their seed only: replay it with the same options, or compare it in a command of its own"
+_WAY_OUT = "replicas differ in their seed only: replay it with the same options, or compare it separately"
 
 PARTS = ("class", "month")
-"""The breakdowns that a comparison is told for, each corrected for its many parts by itself."""
+"""The usual breakdowns of a comparison; p is corrected for the number of parts of each separately."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One thing that every job has, under the name of its mean among the metrics."""
+    """A quantity of every job, under the name of its mean among the metrics."""
 
     name: str
     unit: str
@@ -67,14 +67,14 @@ QUANTITIES = (
     Quantity("slowdown_mean", "ratio", "Mean slowdown", lambda jobs: slowdowns(jobs.response, jobs.run)),
     Quantity("bounded_slowdown_mean", "ratio", "Mean bounded slowdown", lambda jobs: bounded_slowdowns(jobs.response, jobs.run)),
 )
-"""What is compared job by job; jobs of no run time are left out of the slowdown."""
+"""The quantities that are compared job by job; jobs of no run time are left out of the slowdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two schedules, the result that it lies in, and what sentences call it.
+    """One of the two schedules, its result, and its name in sentences.
 
-    ``is_history``: whether it is what really happened on a machine that no replay knows.
+    ``is_history``: whether it is a recorded log, of a machine that no replay knows.
     """
 
     result: Result
@@ -86,9 +86,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSettings:
-    """How sure, how much counts, the seed of resamples, and which breakdowns.
+    """The settings of a comparison: confidence, least share that matters, seed of the resampling, and breakdowns.
 
-    ``is_tested``: whether a difference may be called real at all; against what really happened it is described.
+    ``is_tested``: whether a difference may be called real; a difference from a recorded log is only described.
     """
 
     confidence: float = 0.95
@@ -100,9 +100,9 @@ class ComparedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The jobs that both schedules ran and count, row by row in order of submission, and how many others there are.
+    """The jobs that both schedules ran and count, row by row in order of submission, and the number of other jobs.
 
-    ``common``: those that both ran, counted or not, for what is measured of the machine.
+    ``common``: the jobs that both ran, counted or not, for measures of the machine.
     """
 
     a: Schedule
@@ -115,10 +115,10 @@ class Matched:
 
 
 def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = False) -> None:
-    """Refuse pairs that are no replicas of the first: means over unlike experiments are the means of nothing.
+    """Refuse pairs that are no replicas of the first: means over unlike experiments mean nothing.
 
     Raises:
-        InputError: as ``qbatch.results.replicas`` has it; a report refuses the same.
+        InputError: as in ``qbatch.results.replicas``; a report refuses the same pairs.
     """
     for side in (0, 1):
         read = [(pair[side].where, pair[side].result) for pair in pairs]
@@ -135,8 +135,8 @@ def match(a: Side, b: Side) -> Matched:
     """Match the jobs of two schedules by number.
 
     Raises:
-        InputError: if no job is common, a common job asks for other processors, or most of them were submitted at another time
-            and run for another one: then these are two logs, which count their jobs alike.
+        InputError: no job is common; or a common job requests another number of processors; or most common jobs have another
+            submission and run time.  The latter are two logs with equal job numbers.
     """
     first, second = a.schedule.only_ran(), b.schedule.only_ran()
     key_a, key_b = job_keys(first.workload.number), job_keys(second.workload.number)
@@ -150,14 +150,14 @@ def match(a: Side, b: Side) -> Matched:
     if len(unlike) and not _is_one_log(a, b, one, other):
         row = int(unlike[0])
         raise InputError(
-            f"{b.where}: job {work.number[row]} asks for {others.procs[row]} processors, but in {a.where} for "
+            f"{b.where}: job {work.number[row]} requests {others.procs[row]} processors, but in {a.where} "
             f"{work.procs[row]}; compare two schedules of one log"
         )
     strange = int(((work.submit != others.submit) & (work.run != others.run)).sum())
     if 2 * strange > len(one) and len(set(_hashes(a, b))) > 1:
         raise InputError(
-            f"{b.where}: {strange:,} of {len(one):,} jobs that have a number of {a.where} are submitted at another time and run "
-            "for another one; compare two schedules of one log"
+            f"{b.where}: {strange:,} of {len(one):,} jobs of {a.where} have another submission and run time here; "
+            "compare two schedules of one log"
         )
     is_counted = work.counted & others.counted
     if not is_counted.any():
@@ -168,9 +168,9 @@ def match(a: Side, b: Side) -> Matched:
 
 
 def _is_one_log(a: Side, b: Side, one: Schedule, other: Schedule) -> bool:
-    """Tell whether one is what really happened to the log of the other: then jobs need not have got what they asked for.
+    """Whether one schedule is the recorded log of the other: then jobs need not have got what they requested.
 
-    It is, if it is the same log, or if all common jobs (``one``, ``other``) were submitted at the same times.
+    It is, if the logs are the same, or if all common jobs (``one``, ``other``) were submitted at the same times.
     """
     if not (a.result.is_recorded or b.result.is_recorded):
         return False
@@ -178,7 +178,7 @@ def _is_one_log(a: Side, b: Side, one: Schedule, other: Schedule) -> bool:
 
 
 def _hashes(a: Side, b: Side) -> list[str]:
-    """Return the hashes of the logs, as far as they are known."""
+    """Return the known hashes of the logs."""
     told = (side.result.document.get("log", {}).get("sha256") for side in (a, b))
     return [digest for digest in told if digest is not None]
 
@@ -187,7 +187,7 @@ def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     notes = []
     if len(set(_hashes(a, b))) > 1:
         notes.append(
-            f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number all the same"
+            f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number anyway"
         )
     if a.result.document and b.result.document:
         found = option_differences((a.where, a.result), (b.where, b.result))
@@ -206,7 +206,7 @@ def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
 
 
 def _refused_by(name: str, side: Side, other: Side) -> str | None:
-    """Return how many jobs one side refused, and how many of these ran in the other; None if it refused nobody."""
+    """Return how many jobs one side refused, and how many of these ran in the other; None if it refused none."""
     refused = side.schedule.rejected
     if not refused:
         return None
@@ -223,16 +223,16 @@ def compare(
 ) -> dict[str, Any]:
     """Return the record of a comparison, schema ``qbatch.compare/1``; differences are b - a.
 
-    With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs; effects, medians and
-    breakdowns stay those of the first pair, but a part that holds every job is as the whole.  Utilisation is left out, and a
-    note says why, where the size of a machine is not known or those of a pair differ.  It and the makespan are of the jobs that
-    both ran, the warm-up included.
+    With ``replicas`` (further pairs, of other seeds or logs) the intervals are over the pairs.  Effects, medians and breakdowns
+    stay those of the first pair, but a part that holds every job equals the whole.  Utilisation is left out, and a note gives
+    the reason, if the size of a machine is unknown or those of a pair differ.  Utilisation and makespan are of the jobs that
+    both ran, including the warm-up.
 
-    Where one side is what really happened, nothing is called better and there is no interval and no p: differences come from
-    the machine, which a replay does not know, as well as from the policy.  ``history`` then says what is not known.
+    If one side is a recorded log, nothing is called better and there is no interval and no p.  Differences then come from the
+    machine, which a replay does not know, as well as from the policy.  ``history`` then lists what is unknown.
 
     Raises:
-        InputError: if the jobs of a pair do not match.
+        InputError: the jobs of a pair do not match.
     """
     is_history = a.is_history or b.is_history
     how = replace(settings or ComparedSettings(), is_tested=not is_history)
@@ -243,7 +243,7 @@ def compare(
         notes += [f"pair {place}: {note}" for note in pair.notes if note not in jobs.notes]
     logs = {log_of(one.result) for one, _ in ((a, b), *replicas)}
     if len(logs) > 1:
-        notes.append(f"the pairs are of {len(logs)} different logs, as was asked for; values are means over them")
+        notes.append(f"the pairs are of {len(logs)} different logs, as requested; values are means over them")
     metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
     unlike = _unlike_machines(sides)
@@ -335,12 +335,12 @@ def _changed(a: float | None, b: float | None, estimate: Estimate, how: Compared
 
 
 def _told(found: Verdict, how: ComparedSettings) -> str:
-    """Return the finding that is told: where nothing is tested, whether there is a difference at all."""
+    """Return the finding to show; without a test, whether there is a difference at all."""
     return (found if how.is_tested or found is Verdict.equal else Verdict.described).value
 
 
 def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, is_less_better: bool = True) -> dict[str, Any]:
-    """Return what replaces the interval of one pair: the means over the pairs, and Student's t over them."""
+    """Return the values that replace the interval of one pair: the means over the pairs, and Student's t over them."""
     one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
     estimate = replicated_difference(one, other, how.confidence)
     base, mean = float(one.mean()), float(other.mean())
@@ -357,11 +357,11 @@ def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, i
 
 
 def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
-    """Return why what is measured by the size of the machine cannot be compared; None where it can."""
+    """Return why measures that depend on the size of the machine cannot be compared; None if they can."""
     guessed = next((side for pair in sides for side in pair if side.result.is_size_guessed), None)
     if guessed is not None:
         return (
-            f"bare job rows do not say how large the machine of {guessed.where} is; give its processors with --procs N"
+            f"bare job rows do not contain the size of the machine of {guessed.where}; give its processors with --procs N"
         )
     for a, b in sides:
         if a.result.procs_total != b.result.procs_total:
@@ -370,7 +370,7 @@ def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
 
 
 def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
-    """Compare the utilisation from the first to the last submit, day by day: each day is one value."""
+    """Compare the utilisation from the first to the last submit; each day is one value."""
     days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
     change = _within_the_machine(difference_estimate(one, other, how.confidence), _mean(one), _mean(other))
@@ -383,7 +383,7 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
 
 
 def _within_the_machine(change: Estimate, a: float | None, b: float | None) -> Estimate:
-    """Return an estimate of b - a whose bounds leave neither machine more than full: b / a lies between b and 1 / a."""
+    """Return an estimate of b - a with bounds that keep both machines at most full: b / a lies between b and 1 / a."""
     if change.low is None or change.high is None or change.value is None or a is None or b is None:
         return change
     return replace(
@@ -409,7 +409,7 @@ def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
 
 
 def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
-    """Compare the makespan: one number for each schedule, so an interval only over replicas."""
+    """Compare the makespan: one number per schedule, so an interval exists only over replicas."""
     spans = [tuple(makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common) for pair in pairs]
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
@@ -438,8 +438,8 @@ _OF_THE_WHOLE = ("name", "unit", "words", "is_less_better", "a", "b", "differenc
 def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Compare each part of the jobs by one breakdown; p is corrected over the whole table.
 
-    A part that holds every job, as the only month does, asks what the ``whole`` has answered: to correct that answer for the
-    number of quantities, as the whole does not, would make one test say two things.
+    A part that holds every job, such as the only month, repeats the test of the ``whole``.  It keeps that result: a correction
+    for the number of quantities, which the whole does not have, would give one test two results.
     """
     codes, labels = BREAKDOWNS[key](jobs.a, np.arange(len(jobs.a)))
     if len(set(codes.tolist())) == 1:

@@ -1,4 +1,4 @@
-"""What a comparison says, in plain sentences."""
+"""The findings of a comparison in plain sentences."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from qbatch.metrics.interval import SAME
 from qbatch.reports.plot_style import duration_text
 
 _LEAST = 1e-300
-"""A ratio is not taken for less: its reciprocal would be no number."""
+"""The least ratio in use: the reciprocal of a smaller one would overflow."""
 
 
 def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practical: float) -> str:
-    """Say in one sentence what one record of a comparison found: which is better, by how much, or that it is noise.
+    """Return one sentence about one record of a comparison: which schedule is better, by how much, or that it is noise.
 
-    ``a`` and ``b`` are what the schedules are called.  The sentence goes from the higher value to the lower one, so that it is
-    the same whichever of the two is named first.
+    ``a`` and ``b`` are the names of the schedules.  The sentence goes from the higher value to the lower one, so that it does
+    not depend on the order of the two.
     """
     words, unit, finding = record["words"], record["unit"], record["finding"]
     if record["difference"] is None:
@@ -35,10 +35,10 @@ def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practica
     if finding == "unknown" and record.get("replicas"):
         return f"{words}: {lower} is {by} than {higher} ({values}; {SAME})."
     if finding == "unknown":
-        return f"{words}: too few values to tell {higher} and {lower} apart: {lower} is {by} ({values})."
+        return f"{words}: too few values to distinguish {higher} from {lower}: {lower} is {by} ({values})."
     values = f"{values}; {_range(seen, unit, confidence)}"
     if finding == "noise":
-        return f"{words}: no difference between {higher} and {lower} that could be told from noise: {lower} is {by} ({values})."
+        return f"{words}: no difference between {higher} and {lower} that stands out from noise: {lower} is {by} ({values})."
     if finding == "negligible":
         less = f"less than {practical:.3g} of it" if practical >= 1 else f"less than {practical * 100:.3g} %"
         return f"{words}: {lower} differs from {higher} by too little to matter, {less}: {by} ({values})."
@@ -49,7 +49,7 @@ def sentence(record: dict[str, Any], a: str, b: str, confidence: float, practica
 
 class _Seen(NamedTuple):
     """A difference as the higher of two values sees the lower one: in units of the higher; ``sign`` is -1 where that is b."""
-
+    """A difference from the higher of two values to the lower, in units of the higher; ``sign`` is -1 if the higher is b."""
     higher: str
     lower: str
     from_value: float
@@ -62,10 +62,10 @@ class _Seen(NamedTuple):
 
 
 def _from_the_higher(record: dict[str, Any], a: str, b: str) -> _Seen:
-    """Turn a record of b - a so that it goes from the higher value to the lower; equal values go by their names.
+    """Turn a record of b - a so that it goes from the higher value to the lower; equal values are ordered by name.
 
-    Bounds over replicas are those of a difference, and change their signs.  Within a run they are those of the ratio b / a in
-    units of a (:mod:`qbatch.metrics.ratio`): turned over, they are those of a / b in units of b.
+    Bounds over replicas are of a difference, and change their signs.  Within a run they are of the ratio b / a in
+    units of a (:mod:`qbatch.metrics.ratio`); turned, they are of a / b in units of b.
     """
     one, other, low, high = record["a"], record["b"], record["low"], record["high"]
     if (one, b) >= (other, a):
@@ -79,13 +79,13 @@ def _from_the_higher(record: dict[str, Any], a: str, b: str) -> _Seen:
 
 
 def intervals(document: Mapping[str, Any]) -> str:
-    """Say in one sentence how the intervals of a comparison were made, or that there are none."""
+    """Return one sentence on how the intervals of a comparison were made, or that there are none."""
     of = "" if document["history"] else f" of {document['confidence'] * 100:g} %"
     return f"Intervals{of}: {document['method']}."
 
 
 def amount(value: float | None, unit: str) -> str:
-    """Return a value with its unit as people would write it."""
+    """Return a value with its unit in a readable form."""
     if value is None:
         return "-"
     if unit == "s":
@@ -96,7 +96,7 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def signed(value: float, unit: str) -> str:
-    """Return a difference with its sign; of shares in percentage points."""
+    """Return a difference with its sign; shares in percentage points."""
     if unit == "share":
         return f"{round(value * 100, 2) + 0.0:+.2f} points" if round(value * 100, 2) else "0.00 points"
     sign = "+" if value > 0 else "-" if value < 0 else ""

@@ -1,6 +1,6 @@
 """Pictures of distributions: waits, slowdowns by size, estimates against run times.
 
-They count the jobs that are submitted in the window and that metrics count.
+They show the counted jobs that are submitted in the window.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _ROUND_TIMES = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, *(days * 86400 for days 
 _BINS_PER_DECADE = 4
 _MANY_JOBS = 3_000
 _LONGEST_REQUEST = 2 * 3600
-"""The requests that the scatter shows, as in Feitelson and Weil 1998, Fig. 11."""
+"""The longest request in the scatter plot, as in Feitelson and Weil 1998, Fig. 11."""
 
 
 def _counted(view: PlotRange) -> list[Schedule]:
-    """Return the jobs of each policy that are counted; refuse a window without any."""
+    """Return the counted jobs of each policy; refuse a window without any."""
     counted = [view.counted(ran) for ran in view.schedules]
     if not any(map(len, counted)):
         raise UsageError(f"{view.name}: no counted job is submitted between --from and --to")
@@ -52,7 +52,7 @@ def _counted(view: PlotRange) -> list[Schedule]:
 
 
 def wait_histogram(view: PlotRange) -> Figure:
-    """Draw the distribution of waits per policy: shares in logarithmic bins with one for none, and cumulated."""
+    """Draw the distribution of waits per policy: shares in logarithmic bins, with one for no wait, and cumulated."""
     counted = [ran for ran in _counted(view) if len(ran)]
     waits = [job_times(ran).wait / MICROSECONDS for ran in counted]
     edges = wait_edges(waits)
@@ -82,7 +82,7 @@ def wait_histogram(view: PlotRange) -> Figure:
 
 
 def wait_edges(waits: list[Floats]) -> Floats:
-    """Return the edges of logarithmic bins, in seconds, that hold every wait above 0."""
+    """Return the edges, in seconds, of logarithmic bins that hold every wait above 0."""
     positive = np.concatenate([wait[wait > 0] for wait in waits])
     if not len(positive):
         return np.array([1.0, 10.0])
@@ -95,7 +95,7 @@ def wait_edges(waits: list[Floats]) -> Floats:
 
 
 def _zero_bin(edges: Floats) -> tuple[float, float]:
-    """Return where the bin of no wait begins on the logarithmic axis, and how wide it is."""
+    """Return where the bin of no wait begins on the logarithmic axis, and its width."""
     low, high = np.log10(edges[0]), np.log10(edges[-1])
     gap = max(0.09 * (high - low), 0.25)
     return float(low - gap), float(gap)
@@ -162,7 +162,7 @@ def slowdown_by_size(view: PlotRange) -> Figure:
 
 
 def _plain_log_ticks(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers, and between the powers of ten only where there are few of them."""
+    """Label a logarithmic axis with plain numbers, and between the powers of ten only if there are few of them."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     low, high = axes.get_ylim()
@@ -176,7 +176,7 @@ def _plain_log_ticks(axes: Axes) -> None:
 
 
 def _box_look(place: int) -> dict[str, Any]:
-    """Return the look of the box of the policy at this place; where colours come again, they are hatched."""
+    """Return the look of the box of the policy at this place; repeated colours are hatched."""
     colour = policy_look(place)["color"]
     hatch = ("", "////", "....", "xxxx")[place // len(PALETTE) % 4]
     return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
@@ -191,7 +191,7 @@ def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, poli
     colour = policy_look(place)["color"]
     for at, one in enumerate(classes.tolist()):
         values = slowdown[sizes == one]
-        values = values[values > 0]  # a job of no length that never waited has none to show on this axis
+        values = values[values > 0]  # a job of no length that never waited has no value on a logarithmic axis
         if not len(values):
             continue
         x = at - 0.4 + (place + 0.5) * width
@@ -209,9 +209,9 @@ def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, poli
 
 
 def estimates(view: PlotRange) -> Figure:
-    """Draw how good the estimates are, as Feitelson and Weil 1998 do in Fig. 11, of the first policy's jobs.
+    """Draw the accuracy of estimates, as Feitelson and Weil 1998 do in Fig. 11, for the first policy's jobs.
 
-    Left, how many percent of the requested time the jobs used, in bins of 1 %; right, run time against estimate,
+    Left, the percentage of the requested time that the jobs used, in bins of 1 %; right, run time against estimate,
     for requests of up to two hours.
     """
     from matplotlib.ticker import MultipleLocator
@@ -232,8 +232,8 @@ def estimates(view: PlotRange) -> Figure:
     shown = jobs.only(np.flatnonzero(jobs.estimate <= _LONGEST_REQUEST * MICROSECONDS))
     _draw_scatter(right, shown)
     exact = np.mean(jobs.run == jobs.estimate)
-    text = f"{exact:.1%} of {len(jobs):,} jobs used exactly 100 % of the time they asked for."
-    caption(figure, f"{text} Right: the {len(shown):,} jobs that asked for at most {duration_text(_LONGEST_REQUEST)}.")
+    text = f"{exact:.1%} of {len(jobs):,} jobs used exactly 100 % of the time they requested."
+    caption(figure, f"{text} Right: the {len(shown):,} jobs that requested at most {duration_text(_LONGEST_REQUEST)}.")
     return figure
 
 

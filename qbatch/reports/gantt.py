@@ -1,8 +1,8 @@
-"""Gantt charts: which processors ran which job when.
+"""Gantt charts: the jobs on processors over time.
 
-Job rows say how many processors a job had, not which, so they are dealt out (:mod:`qbatch.results.boxes`).  Few jobs
-are drawn as boxes with their numbers, many as a picture made of pixels, each the mean colour of what it covers.  A job that
-ran in pieces is drawn as it ran: gaps where it was suspended, more or fewer processors where it was resized.
+Job rows hold how many processors a job had, not which, so :mod:`qbatch.results.boxes` assigns them.  Few jobs are drawn as
+boxes with their numbers, many as pixels, each in the mean colour of what it covers.  A job with several execution intervals
+has gaps where it was suspended, and more or fewer processors where it was resized.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LABELLED = 60
-"""Up to so many jobs are drawn as boxes with labels."""
+"""Most jobs that are drawn as boxes with labels."""
 
 MOST_BOXES = 2_000
-"""Up to so many boxes are drawn as such; more become pixels."""
+"""Most boxes that are drawn; more become pixels."""
 
 _MOST_POLICIES = 6
 _MOST_HOST_NAMES = 20
@@ -53,7 +53,7 @@ class Panel:
 
 
 def gantt(view: PlotRange) -> Figure:
-    """Draw the jobs on the processors over time, one panel a policy, coloured by size or by user."""
+    """Draw the jobs on the processors over time, one panel per policy, coloured by size or by user."""
     colour_by = view.colour_by
     if len(view.schedules) > _MOST_POLICIES:
         raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.schedules)}; use --policy")
@@ -106,7 +106,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_hosts(axes: Axes, view: PlotRange) -> None:
-    """Draw a line between hosts, which lie one above the other, and write the name of each beside it."""
+    """Draw a line between hosts, which are stacked, and write the name of each next to it."""
     edges = np.cumsum([0, *view.host_cpus])
     for edge in edges[1:-1].tolist():
         axes.axhline(edge, color="black", linewidth=0.6)
@@ -122,12 +122,12 @@ def _words(view: PlotRange, shown: list[Schedule], parts: list[Boxes], is_small:
         held += " Gaps: suspended, or queued again; steps: resized."
     which = "of each host " if view.host_cpus else ""
     if is_small:
-        return f"Processors {which}dealt out lowest first; job rows do not say which were used.{held} Marks above: submits."
+        return f"Processors {which}assigned lowest first; job rows do not name them.{held} Marks above: submits."
     counts = [f"{len(ran):,}" for ran in shown]
     jobs = counts[0] if len(set(counts)) == 1 else " + ".join(counts)
     is_boxes = max(len(boxes.job) for boxes in parts) <= MOST_BOXES
     how = "" if is_boxes else " Pixels: mean colour of what they cover; white: idle."
-    return f"{jobs} jobs on {view.procs_total:,} processors, {which}dealt out lowest first.{held}{how}"
+    return f"{jobs} jobs on {view.procs_total:,} processors, {which}assigned lowest first.{held}{how}"
 
 
 # ------------------------------------------------------------------------------------------------ colours
@@ -150,7 +150,7 @@ def _by_size(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.f
 
 
 def _by_user(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
-    """Return the colour of each job by its user, those with the most work apart, and the keys of the legend."""
+    """Return the colour of each job by its user, with own colours for those with the most work, and the keys of the legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
@@ -170,7 +170,7 @@ def _by_user(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.f
 
 
 def _marks(is_small: bool, shown: list[Schedule]) -> Keys:
-    """Return the keys of the marks beside the colours."""
+    """Return the keys of the marks, which follow the colours."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -186,7 +186,7 @@ def _marks(is_small: bool, shown: list[Schedule]) -> Keys:
 
 
 def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
-    """Draw every box; with labels, those that were backfilled are hatched."""
+    """Draw every box; with labels, backfilled jobs are hatched."""
     from matplotlib.collections import PolyCollection
 
     view, ran, boxes, colour = panel.view, panel.ran, panel.boxes, panel.colour
@@ -211,7 +211,7 @@ def _draw_boxes(axes: Axes, panel: Panel, *, has_labels: bool) -> None:
 
 
 def _label_boxes(axes: Axes, panel: Panel) -> None:
-    """Write its number into every job that has room for it: into the largest box, of jobs in pieces into each."""
+    """Write its number into every job with enough space: into its largest box, or into each box of a resized job."""
     view, ran, boxes, colour = panel.view, panel.ran, panel.boxes, panel.colour
     axis = TimeAxis(view)
     is_split = rows_in_pieces(ran.pieces, len(ran))
@@ -264,7 +264,7 @@ def _draw_pixels(axes: Axes, panel: Panel) -> None:
 
 
 def painted(panel: Panel) -> NDArray[np.uint8]:
-    """Return an image of time by processors; each pixel mixes the colours of the jobs on it, and white for idleness."""
+    """Return an image of time by processors; each pixel mixes the colours of its jobs, and white for idle processors."""
     view, boxes, total = panel.view, panel.boxes, panel.total
     columns, lines = _PIXELS[0], min(total, _PIXELS[1])
     begin = np.clip(boxes.begin, view.begin, view.end) - view.begin
@@ -289,7 +289,7 @@ def painted(panel: Panel) -> NDArray[np.uint8]:
 
 
 def _edges(sides: list[tuple[NDArray[np.float64], float]]) -> list[tuple[Int64Array, NDArray[np.float64]]]:
-    """Return what to add where, so that the running sum over pixels is the part of each that lies between the sides."""
+    """Return increments at places, so that their running sum over pixels is the part of each pixel between the sides."""
     found = []
     for at, sign in sides:
         pixel = np.floor(at).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The metrics of finished schedules, measured anew: the record of ``qbatch metrics RESULT...``."""
+"""The metrics of finished schedules, measured again: the record of ``qbatch metrics RESULT...``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT = ("options", "skipped", "estimates_missing", "killed_at_estimate")
 def measured(replica: Replica, by: Sequence[str] = ()) -> dict[str, Any]:
     """Return the metrics of each policy, with breakdowns by some keys, in the shape of ``qbatch replay --json``.
 
-    What the results tell of the run (options, jobs left out) is that of the first replay among them.
+    The facts about the run (options, jobs left out) are those of the first replay among the results.
     """
     result = replica.result
     told = next((each for each in replica.documents if not each.get("recorded")), replica.documents[0])

@@ -1,4 +1,4 @@
-"""How every picture looks: fonts, colours, the axis of time, legends and captions, and the writing of a file.
+"""The style of every picture: fonts, colours, the time axis, legends and captions, and the writing of a file.
 
 Pictures are drawn without pyplot and without the user's matplotlibrc, so that the same result gives the same bytes
 anywhere with the same version of matplotlib.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-"""The forms in which a picture is written."""
+"""The file formats of pictures."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours that stay apart for colour-blind eyes (Okabe and Ito), but its yellow, which is faint on white."""
+"""Colours that colour-blind readers can distinguish (Okabe and Ito), without their yellow, which is faint on white."""
 
 LINE_STYLES = ("-", "--", ":", "-.")
 
@@ -77,7 +77,7 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotRange:
-    """What a picture shows: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``."""
+    """The contents of a picture: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``."""
 
     name: str
     schedules: tuple[Schedule, ...]
@@ -92,18 +92,18 @@ class PlotRange:
 
     @property
     def span(self) -> int:
-        """The length of time that is shown, at least one second."""
+        """The length of the shown time, at least one second."""
         return max(self.end - self.begin, MICROSECONDS)
 
     @property
     def has_suspended(self) -> bool:
-        """Whether a job took longer from start to end than it ran, and nobody knows when it did."""
+        """Whether a job took longer from start to end than it ran, with unknown execution intervals."""
         return any(
             ran.pieces is None and bool((ran.end - ran.start > ran.workload.run).any()) for ran in self.schedules
         )
 
     def counted(self, ran: Schedule) -> Schedule:
-        """Return the jobs that statistics are taken over: submitted in the window, and no warm-up."""
+        """Return the jobs for statistics: submitted in the window, without the warm-up."""
         submit = ran.workload.submit
         return ran.only(ran.workload.counted & (submit >= self.begin) & (submit < self.end))
 
@@ -113,7 +113,7 @@ def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Draw in qbatch's style, with some changes to it, whatever the user's own settings are.
 
     Raises:
-        UsageError: if matplotlib is not installed.
+        UsageError: matplotlib is not installed.
     """
     try:
         import matplotlib.style
@@ -124,11 +124,11 @@ def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def write_figure(figure: Figure, path: str | Path) -> None:
-    """Write a picture, whole or not at all, in the form that the suffix of its name says.
+    """Write a picture, completely or not at all, in the format of its suffix.
 
     Raises:
-        UsageError: if the suffix is none of ``SUFFIXES``.
-        OutputError: if the file cannot be written.
+        UsageError: the suffix is none of ``SUFFIXES``.
+        OutputError: the file cannot be written.
     """
     form = checked_suffix(path)[1:]
     silent = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -137,7 +137,7 @@ def write_figure(figure: Figure, path: str | Path) -> None:
 
 
 def checked_suffix(path: str | Path) -> str:
-    """Return the suffix of a picture's name in small letters; refuse one that cannot be written."""
+    """Return the suffix of a picture's name in lower case; refuse an unknown one."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
@@ -155,7 +155,7 @@ def new_figure(view: PlotRange, height: float, title: str) -> Figure:
 
 
 def plain_text(text: str) -> str:
-    """Return a text that matplotlib prints as it is: ``$`` begins no formula."""
+    """Return a text that matplotlib prints unchanged: ``$`` begins no formula."""
     return text.replace("$", r"\$")
 
 
@@ -168,14 +168,14 @@ def policy_look(place: int) -> dict[str, Any]:
 
 
 def legend_outside(figure: Figure, axes: Axes) -> None:
-    """Put the legend of these axes to the right of everything, where it hides no data."""
+    """Put the legend of these axes to the right of the figure, where it hides no data."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         figure.legend(handles, [legend_text(label) for label in labels], loc="outside right upper")
 
 
 def legend_text(label: str) -> str:
-    """Return a label in lines short enough to leave room for the data, broken after a comma or a colon."""
+    """Return a label in lines short enough to leave space for the data, broken after a comma or a colon."""
     lines = [""]
     for part in re.split(r"(?<=[,:])", label):
         if lines[-1] and len(lines[-1]) + len(part) > _LEGEND_LETTERS:
@@ -185,12 +185,12 @@ def legend_text(label: str) -> str:
 
 
 def caption(figure: Figure, text: str) -> None:
-    """Write one or two small grey lines under the picture."""
+    """Write one or two small grey lines below the picture."""
     figure.supxlabel(plain_text(fill(text, 125)), x=0.01, ha="left", fontsize=7, color=GREY)
 
 
 def plain_log_ticks(axis: Any) -> None:
-    """Write the numbers of a logarithmic axis out: 10 and 100, between them 20 and 50 where few powers of ten are in view."""
+    """Write plain numbers on a logarithmic axis: 10 and 100, and between them 20 and 50 if few powers of ten are in view."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -208,7 +208,7 @@ def whole_ticks(axes: Axes) -> None:
 
 
 def zone_of(clock: LogClock) -> tzinfo:
-    """Return the zone of a clock; UTC when it names none that is known."""
+    """Return the zone of a clock; UTC if it names no known zone."""
     try:
         return ZoneInfo(clock.zone or "UTC")
     except (ValueError, OSError, LookupError):
@@ -216,7 +216,7 @@ def zone_of(clock: LogClock) -> tzinfo:
 
 
 class TimeAxis:
-    """Log time as numbers for the horizontal axis: dates when the clock is known, else hours or days of log time."""
+    """Log time as numbers for the horizontal axis: dates if the clock is known, else hours or days of log time."""
 
     def __init__(self, view: PlotRange) -> None:
         self.clock = view.clock
@@ -251,7 +251,7 @@ class TimeAxis:
 
 
 def midnight_before(view: PlotRange) -> int:
-    """Return the last midnight up to the view's begin: of the log's zone, or of log time when that has no clock."""
+    """Return the last midnight up to the view's begin, in the log's zone, or in log time if the log has no clock."""
     start = view.clock.unix_start
     if start is None:
         return view.begin // DAY * DAY
@@ -262,7 +262,7 @@ def midnight_before(view: PlotRange) -> int:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a length of time in the unit that people would choose."""
+    """Return a length of time in a suitable unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""The pictures of a result by name, and what part of the result they show."""
+"""The pictures of a result by name, and the part of the result that they show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def draw(
     ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is for Gantt charts.
 
     Raises:
-        UsageError: if there is no such kind or policy, the window holds nothing, or matplotlib is missing.
+        UsageError: there is no such kind or policy, the window is empty, or matplotlib is missing.
     """
     if kind not in PICTURES:
         raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
@@ -55,7 +55,7 @@ def draw(
 
 
 def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> PlotRange:
-    """Return the part of a result that a picture shows; without bounds, from the first submit to the last end."""
+    """Return the part of a result for a picture; without bounds, from the first submit to the last end."""
     schedules = tuple(ran for ran in (each.only_ran() for each in result.schedules) if len(ran))
     if not schedules:
         raise InputError(f"{result.name}: no job ran under {', '.join(result.policies)}")
@@ -64,10 +64,10 @@ def view_of(result: Result, *, begin: str | None = None, end: str | None = None,
     since = first if begin is None else instant(begin, result.clock, "--from")
     until = last + (last == first) if end is None else instant(end, result.clock, "--to")
     if since >= until:
-        raise UsageError(f"--from {begin or 'the first submit'} does not lie before --to {end or 'the last end'}")
+        raise UsageError(f"--from {begin or 'the first submit'} is not before --to {end or 'the last end'}")
     if since > last or until <= first:
         raise UsageError(
-            f"{result.name}: no job in this window; the jobs lie from {first / MICROSECONDS:.0f} to "
+            f"{result.name}: no job in this window; the jobs are from {first / MICROSECONDS:.0f} to "
             f"{last / MICROSECONDS:.0f} s of the log"
         )
     return PlotRange(
@@ -80,7 +80,7 @@ def instant(text: str, clock: LogClock, option: str) -> int:
     """Return log seconds, or an ISO time by the log's clock, as microseconds of log time.
 
     Raises:
-        UsageError: if it is neither, or an ISO time and the log has no clock.
+        UsageError: the text is neither, or it is an ISO time and the log has no clock.
     """
     if re.fullmatch(r"-?\d{1,12}(\.\d+)?", text, re.ASCII):
         return round(float(text) * MICROSECONDS)

@@ -1,7 +1,7 @@
-"""Pictures over time: how many processors are in use, how many jobs wait and what they ask for.
+"""Pictures over time: the processors in use, the number of waiting jobs and their requested processors.
 
-What happens at a point of time is a step function.  A short window shows it as it is; a long one shows its mean over
-each hour, day or week (24 hours each, from the log's midnight), because months of steps are a black block.
+A value over time is a step function.  A short window shows it directly; a long one shows its mean over each hour, day or week
+(24 hours each, from the log's midnight), because months of steps would be a black block.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Steps:
         return np.where(places >= 0, self.values[np.maximum(places, 0)], 0)
 
     def within(self, begin: int, end: int) -> Steps:
-        """Return the same function between two instants, told from the first to the last."""
+        """Return the same function between two instants, with a step at the first and the last."""
         inside = self.at[(self.at > begin) & (self.at < end)]
         at = np.concatenate([[begin], inside, [end]]).astype(np.int64)
         return Steps(at, self.value(at))
@@ -64,32 +64,32 @@ class Steps:
 
 
 def steps(begin: Int64Array, end: Int64Array, weight: Int64Array) -> Steps:
-    """Return the sum of the weights of the half-open spans that hold an instant, over time."""
+    """Return, over time, the sum of the weights of the half-open spans that contain each instant."""
     at, place = np.unique(np.concatenate([begin, end]), return_inverse=True)
     change = np.bincount(place, weights=np.concatenate([weight, -weight]), minlength=len(at))
     return Steps(at, np.cumsum(np.rint(change).astype(np.int64)))
 
 
 def used_procs(schedule: Schedule) -> Steps:
-    """Return the processors in use over time; a job whose pieces are not known holds its own from start to end."""
+    """Return the processors in use over time; a job with unknown execution intervals holds its own from start to end."""
     spans = schedule.spans()
     return steps(spans.begin, spans.end, spans.procs)
 
 
 def waiting_jobs(schedule: Schedule) -> Steps:
-    """Return how many jobs wait in the queue, over time."""
+    """Return the number of jobs in the queue over time."""
     waits = schedule.queue_spans()
     return steps(waits.begin, waits.end, np.ones(len(waits.begin), np.int64))
 
 
 def waiting_procs(schedule: Schedule) -> Steps:
-    """Return how many processors the waiting jobs ask for, over time."""
+    """Return the number of processors that waiting jobs request, over time."""
     waits = schedule.queue_spans()
     return steps(waits.begin, waits.end, waits.procs)
 
 
 def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
-    """Return the edges of at most so many bins that a long view is averaged over, and their name; None for a short."""
+    """Return the edges and the name of at most ``most`` bins for the means of a long view; None for a short view."""
     if view.span <= 4 * DAY:
         return None
     sizes = ((HOUR, "hour"), (DAY, "day"), (7 * DAY, "week"), (28 * DAY, "4 weeks"))
@@ -122,14 +122,14 @@ def utilisation(view: PlotRange) -> Figure:
 
 
 def queue(view: PlotRange) -> Figure:
-    """Draw how many jobs wait, and how many processors they ask for, over time."""
+    """Draw the number of waiting jobs, and of the processors that they request, over time."""
     figure = new_figure(view, 4.2, "Waiting jobs")
     upper, lower = figure.subplots(2, 1, sharex=True)
     note = _draw(view, upper, [waiting_jobs(ran) for ran in view.schedules])
     _draw(view, lower, [waiting_procs(ran) for ran in view.schedules])
     lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     upper.set_ylabel("Jobs waiting")
-    lower.set_ylabel("Processors asked for\nby waiting jobs")
+    lower.set_ylabel("Processors requested\nby waiting jobs")
     for axes in (upper, lower):
         axes.set_ylim(0, None)
         whole_ticks(axes)
@@ -143,14 +143,14 @@ def queue(view: PlotRange) -> Figure:
 
 
 def _mean_use(view: PlotRange, ran: Schedule) -> float:
-    """Return the mean use to the last end shown: to that of the slowest policy, all have done the same work in the same time."""
+    """Return the mean use up to the last end shown: the slowest policy's, when all have done the same work."""
     last = min(view.begin + view.span, int(ran.end.max(initial=view.begin)))
     edges = np.array([view.begin, max(last, view.begin + 1)])
     return float(used_procs(ran).means(edges)[0] / view.procs_total)
 
 
 def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
-    """Draw one step function per policy, as it is or in bins; return what the caption says of that."""
+    """Draw one step function per policy, directly or in bins; return the caption's words about it."""
     axis = TimeAxis(view)
     bins = bin_edges(view, most)
     for place, (ran, line) in enumerate(zip(view.schedules, series, strict=True)):
@@ -177,7 +177,7 @@ def _held(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _band(line: Steps, edges: Int64Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values below which the function is for 10 % and 90 % of each bin, at evenly spaced instants."""
+    """Return the 10th and the 90th percentile of the function in each bin, at evenly spaced instants."""
     parts = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
     times = edges[:-1, None] + (np.diff(edges)[:, None] * parts).astype(np.int64)
     low, high = np.percentile(line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1)

@@ -1,4 +1,4 @@
-"""One page about a sweep: pictures with intervals, its points, the differences from a baseline, how it was made."""
+"""A page about a sweep: pictures with intervals, its points, the differences from a baseline, and its provenance."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from qbatch.sweeps.table import SweepTable
 from qbatch.workloads.log import counted
 
 MOST_POINTS = 500
-"""More points than these are not printed: the table of runs has them."""
+"""Most points that are printed; the table of runs has them all."""
 
 
 _NONE = " [\N{EN DASH}]"
-"""In place of an interval where replicas cannot differ."""
+"""The text in place of an interval if replicas cannot differ."""
 
 _WIDE = 30
-"""Where means differ by more than this factor, their picture has a logarithmic scale."""
+"""The ratio between means above which a picture has a logarithmic scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepWishes:
-    """What a user may ask of a page: a title, a baseline, the confidence of intervals, and the command that is told."""
+    """The options of a page: a title, a baseline, the confidence of intervals, and the command to show."""
 
     title: str | None = None
     baseline: str | None = None
@@ -74,7 +74,7 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
     if document["missing"]:
         notes.append(f"{document['missing']:,} of {document['runs']:,} runs were not made yet: the sweep was interrupted.")
     if all(point.replicas == 1 for point in found):
-        notes.append("One run a point: there are no intervals, and no difference is called real. Intervals need replicas.")
+        notes.append("One run per point: there are no intervals, and no difference is called real. Intervals need replicas.")
     if any(point.mean(name).reason for point in found for name in SHOWN):
         notes.append(f"[\N{EN DASH}]: {SAME}.")
     notes += [f"{log['name']}: {note}." for log in document["logs"] for note in left_out_notes({"log": log})]
@@ -116,7 +116,7 @@ def _lead(document: dict[str, Any], found: list[Point]) -> str:
 def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point], axes: list[str]) -> Chart:
     words = words_of(name)
     across = "load" if "load" in axes or not axes else axes[0]
-    # A page has room for one panel: what varies beside it stays at its first value, and the title says so.
+    # A page has space for one panel: other axes stay at their first value, which the title names.
     where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
     fixed = ", ".join(f"{axis} {_text(values[0])}" for axis, values in where.items())
     means = [value for point in found if (value := point.mean(name).value) is not None]

@@ -28,15 +28,15 @@ _COLUMNS = 3
 _NOT_SEED = tuple(axis for axis in AXES if axis != "seed")
 _WORDS = {
     "load": "Load (gaps between arrivals divided by)", "log": "Log", "machine": "Machine", "window": "Window",
-    "resample": "Log drawn anew from", "estimates": "Estimates", "policy": "Policy",
+    "resample": "Log resampled by", "estimates": "Estimates", "policy": "Policy",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPicture:
-    """What is asked for: a metric (with or without its unit) against ``x``, one line for each value of ``by``.
+    """The description of a picture: a metric (with or without its unit) against ``x``, one line for each value of ``by``.
 
-    ``where``: for some axes, the values to take.  An axis that is left with several values makes a panel for each.
+    ``where``: for some axes, the values to draw.  An axis that keeps several values makes a panel for each.
     """
 
     x: str | None = None
@@ -47,7 +47,7 @@ class SweepPicture:
     is_logarithmic: bool = False
     title: str | None = None
     is_for_page: bool = False
-    """Whether it takes the colours, the fonts and the width of a page, which has the key of the policies itself."""
+    """Whether it takes the colours, the fonts and the width of a page, which has its own key of the policies."""
 
 
 def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
@@ -55,15 +55,15 @@ def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
 
     Raises:
         UsageError: there is no such axis, metric or value, or too many panels would be needed.
-        InputError: no run of it was done.
+        InputError: no selected run was done.
     """
     asked = asked or SweepPicture()
     name = metric_named(asked.y)
     found = points(sweep, [name], asked.where)
     if not found:
-        raise InputError(f"{sweep.folder}: no run of what is asked for was done")
+        raise InputError(f"{sweep.folder}: none of the selected runs was done")
     if not any(point.mean(name).value is not None for point in found):
-        raise InputError(f"{sweep.folder}: {name} has no value in any run of what is asked for; draw another metric")
+        raise InputError(f"{sweep.folder}: {name} has no value in any selected run; draw another metric")
     x, by = _axes_of(asked, found)
     values = {axis: list(dict.fromkeys(point.at[axis] for point in found)) for axis in _NOT_SEED}
     others = [axis for axis in _NOT_SEED if axis not in (x, by) and len(values[axis]) > 1]
@@ -76,11 +76,11 @@ def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
 
 
 def _axes_of(asked: SweepPicture, found: list[Point]) -> tuple[str, str]:
-    """Return the axis across and the one of the lines."""
+    """Return the horizontal axis and the axis of the lines."""
     for axis in (asked.x, asked.by):
         if axis is not None and axis not in _NOT_SEED:
             why = "replicas become intervals" if axis == "seed" else f"there are {', '.join(_NOT_SEED)}"
-            raise UsageError(f"{axis!r} is no axis of a picture{suggestion(axis, _NOT_SEED)} ({why})")
+            raise UsageError(f"{axis!r} is not an axis of a picture{suggestion(axis, _NOT_SEED)} ({why})")
     varying = [axis for axis in _NOT_SEED if len({point.at[axis] for point in found}) > 1 and axis != asked.by]
     x = asked.x or ("load" if "load" in varying else varying[0] if varying else "load")
     if x == asked.by:
@@ -159,7 +159,7 @@ def _line(
 
 
 def _unit(unit: str, found: list[Point], name: str) -> tuple[float, str]:
-    """Return by what values are multiplied, and in which unit they are then: many seconds are minutes or hours."""
+    """Return the factor for values and their unit: many seconds become minutes or hours."""
     if unit == "share":
         return 100.0, "%"
     if unit != "s":
@@ -175,7 +175,7 @@ def _text(value: Any) -> str:
 def _caption(found: list[Point], name: str, by: str, confidence: float) -> str:
     counts = sorted({point.replicas for point in found})
     if counts == [1]:
-        return "One run a point, so that there are no intervals: they need replicas (several seeds)."
+        return "One run per point, so there are no intervals: they need replicas (several seeds)."
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
         f"Means over {several} replicas; bands and bars are {confidence * 100:g} % intervals by Student's t over the replicas, "
@@ -184,7 +184,7 @@ def _caption(found: list[Point], name: str, by: str, confidence: float) -> str:
 
 
 def same_words(found: list[Point], name: str, by: str) -> str:
-    """Return of which lines a metric has no interval because replicas cannot differ, and why; empty where all have one."""
+    """Return a sentence on the lines without intervals because replicas cannot differ; empty if all have one."""
     lines: dict[str, list[bool]] = {}
     for point in found:
         lines.setdefault(_text(point.at[by]), []).append(bool(point.mean(name).reason))

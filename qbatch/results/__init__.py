@@ -1,5 +1,5 @@
-"""Finished runs as files: job rows, result directories, pieces, logs that are schedules, exports to other formats.
+"""Finished runs as files: job rows, result directories, execution intervals, recorded logs, exports to other formats.
 
-What lives here: the writing and reading of what a run left, and which results may stand side by side.  What must never come
-in: the computing of a schedule, a judgement on one, pictures and pages.
+This package writes and reads the outcome of a run, and decides which results may be compared.  It computes no schedule, judges
+none, and draws no pictures or pages.
 """

@@ -1,8 +1,8 @@
-"""Which processors each job had when, for charts and for forms that name processors.
+"""The processors of each job over time, for charts and for formats that name processors.
 
-Nobody has written that down, so processors are dealt out here as a machine without a topology might: in order of start, the
-lowest run of free processors that is long enough, else the lowest free ones.  A job that is resized keeps what it can.  Where
-a schedule says on which host a job ran, each host deals out its own, and the hosts lie one above the other.
+Job rows do not contain them, so this module assigns processors as a machine without a topology might.  In order of start, a
+job gets the lowest run of free processors that is long enough, else the lowest free ones.  A resized job keeps as many as it
+can.  If a schedule names the hosts of jobs, each host assigns its own, and the hosts follow one another.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Boxes:
 
 
 def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) -> Boxes:
-    """Deal out processors to jobs, which must never use more than there are; a job of no length gets none.
+    """Assign processors to jobs, which must never use more than there are; a job of no length gets none.
 
-    ``host_cpus``: the processors of each host, where every span names one; else all are one pool.
+    ``host_cpus``: the processors of each host, if every span names one; else all are one pool.
     """
     spans = schedule.spans()
     if not host_cpus:
@@ -49,7 +49,7 @@ def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) 
 
 
 def _dealt(spans: Spans, procs_total: int) -> Boxes:
-    """Deal out the processors of one pool."""
+    """Assign the processors of one pool."""
     lasting = np.flatnonzero(spans.end > spans.begin)
     lasting = lasting[np.lexsort((spans.job[lasting], spans.begin[lasting]))]
     spans = spans.only(lasting)
@@ -68,7 +68,7 @@ def _dealt(spans: Spans, procs_total: int) -> Boxes:
                 dealer.set(job[span], 0, at)
         group = list(range(first, last))
         if len(group) > 1:
-            # Who gives some back, then who goes on with as many or more, then who begins: each finds what it needs.
+            # First the jobs that shrink, then those that continue with as many or more, then new ones: each finds enough free.
             group.sort(key=lambda span: (dealer.held(job[span]) == 0, procs[span] >= dealer.held(job[span])))
         for span in group:
             dealer.set(job[span], procs[span], now)
@@ -90,7 +90,7 @@ def _continued(spans: Spans) -> Int64Array:
 
 
 class _Dealer:
-    """Who holds which processors since when, and the boxes that are done."""
+    """The current processors of each job, with the instant of their assignment, and the finished boxes."""
 
     def __init__(self, procs_total: int) -> None:
         self._free = FreeRuns(procs_total)
@@ -102,7 +102,7 @@ class _Dealer:
         return sum(high - low for low, high, _ in self._runs.get(job, ()))
 
     def set(self, job: int, procs: int, now: int) -> None:
-        """Give a job so many processors from now on; what it has already stays as far as possible."""
+        """Set the number of processors of a job from now on; it keeps those that it has as far as possible."""
         runs = self._runs.setdefault(job, [])
         surplus = self.held(job) - procs
         while surplus > 0:
@@ -120,7 +120,7 @@ class _Dealer:
             del self._runs[job]
 
     def boxes(self) -> Boxes:
-        """Return what has been dealt out, in order of begin."""
+        """Return the finished boxes, in order of begin."""
         table = np.array(self._done, np.int64).reshape(-1, 5)
         table = table[np.lexsort((table[:, 1], table[:, 0], table[:, 3]))]
         return Boxes(*table.T)

@@ -1,8 +1,8 @@
-"""Checksums of a document and of the files in its folder, by which a damaged one is refused instead of shown.
+"""Checksums of a document and of the files in its folder, by which a damaged one is refused.
 
-A sealed document says under ``checksums`` the SHA-256 of each file that belongs to it, by name, and under its own file name
-that of the document: of its JSON without that one entry and without line breaks, so that it may be laid out anew.  Of a document
-from which ``checksums`` was deleted nothing is checked.
+A sealed document holds under ``checksums`` the SHA-256 of each of its files, by name, and of itself, under its own
+file name.  The latter is that of its JSON without that one entry and without line breaks, so that its layout may change.
+A document without ``checksums`` is not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from qbatch.model.errors import InputError
 
 KEY = "checksums"
-"""Where a document holds the checksums."""
+"""The key of the checksums in a document."""
 
 Document = dict[str, Any]
 
@@ -42,10 +42,10 @@ def sealed(document: Mapping[str, Any], name: str, files: Mapping[str, str]) -> 
 
 
 def check_document(document: Mapping[str, Any], path: Path) -> None:
-    """Refuse a document that is not what it was when it was written.
+    """Refuse a document that has changed since it was written.
 
     Raises:
-        InputError: naming its path.
+        InputError: it has; the message names its path.
     """
     if KEY not in document:
         return
@@ -55,10 +55,10 @@ def check_document(document: Mapping[str, Any], path: Path) -> None:
 
 
 def check_file(document: Mapping[str, Any], path: Path, where: str) -> None:
-    """Refuse a file of a document that is not what it was when the document was written; ``where``: the document's name.
+    """Refuse a file of a document that has changed since the document was written; ``where``: the document's name.
 
     Raises:
-        InputError: naming its path.
+        InputError: it has; the message names its path.
     """
     if KEY in document and document[KEY].get(path.name) != file_checksum(path):
         raise _damaged(path, where)
@@ -71,6 +71,6 @@ def _own(document: Mapping[str, Any], name: str) -> str:
 
 def _damaged(path: Path, where: str) -> InputError:
     return InputError(
-        f"{path}: has changed since it was written: its checksum is not the one in {where}; take a copy of the folder, run the "
-        f"command again that made it, or delete {KEY!r} from {where} to read it as it is"
+        f"{path}: has changed since it was written: its checksum is not the one in {where}; copy the folder again, run the "
+        f"command that made it, or delete {KEY!r} from {where} to read it as it is"
     )

@@ -1,9 +1,8 @@
-"""Job rows: one row per job that ran, in order of start, as CSV or Parquet (design.md, "What the outside sees").
+"""Job rows: one row per job that ran, in order of start, as CSV or Parquet (docs/design.md, "What the outside sees").
 
-Jobs that were refused come after those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and why in a last
-column ``reason``, which a file has only if there is such a job in it.  So it is with the column ``broken``: how often a promise
-to the job was taken back or not kept, in a file in which that happened; with ``deadline``, in a file of jobs that have
-deadlines; and with ``predicted``, in a file of a run in which run times were predicted.
+Refused jobs follow those that ran, with empty times from ``start`` on, ``kind`` ``rejected``, and the reason in a last column
+``reason``.  A file has optional columns only if some job needs them: ``reason``; ``broken``, how often a promise to the job
+was withdrawn or not kept; ``deadline``; and ``predicted``, in a run with predicted run times.
 
 Times are seconds of the log's own clock in the file and integer microseconds in memory.  Parquet keeps fractions of
 seconds as 64-bit floats: exact to the microsecond up to 2**32 s; whole seconds are 64-bit integers.
@@ -31,35 +30,35 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of job rows, in order.
 
-``piece_count``: 0 where a job ran in one go on the processors that it asked for; else in how many pieces it ran.  When, and on
-how many processors, stands in the pieces of a result (:mod:`qbatch.results.pieces`).  ``wait`` of a job in pieces is all the time
-in which it did not advance, ``end - submit - run``, as in the metrics; of every other one ``start - submit``.  ``host``: where
-the job ran (at last), counted from 0 in the machine's order, where jobs live inside one of several hosts; else empty.
+``piece_count``: 0 for a job that ran without interruption on the processors that it requested; else the number of its execution
+intervals, which a result keeps (:mod:`qbatch.results.pieces`).  ``wait`` of a job with several intervals is all the time in
+which it did not advance, ``end - submit - run``, as in the metrics; of any other job it is ``start - submit``.  ``host``: the
+last host of the job, counted from 0 in the machine's order, if jobs run inside one of several hosts; else empty.
 """
 
 BROKEN = "broken"
-"""The column that says how often a promise to a job was taken back or not kept."""
+"""The column with the number of withdrawn or unkept promises to a job."""
 
 DEADLINE = "deadline"
-"""The column that says by when a job was to end."""
+"""The column with the deadline of a job."""
 
 PREDICTED = "predicted"
-"""The column that says which run time was predicted at submission, where it was."""
+"""The column with the run time predicted at submission, if there was a prediction."""
 
 REASON = "reason"
-"""The column that says why a job was refused: the code, a colon and the text."""
+"""The column with the reason of a refusal: the code, a colon and the text."""
 
 REJECTED = "rejected"
 """The kind of a job that was refused."""
 
 SUFFIXES = (".csv", ".parquet")
-"""The forms in which job rows are written."""
+"""The formats of job rows."""
 
 ABSENT = -1
-"""What a column holds for a job without a promise, user, group, queue or known kind."""
+"""The value of a column for a job without a promise, user, group, queue or known kind."""
 
 LATEST = float(1 << 42)
-"""Seconds that a time may be, so that sums of microseconds stay in 64 bits."""
+"""Largest time in seconds, so that sums of microseconds stay in 64 bits."""
 
 _TIMES = ("submit", "start", "end", "estimate", "run", "wait", "promise", "first_promise", DEADLINE, PREDICTED)
 _RATIOS = ("slowdown", "bounded_slowdown")
@@ -73,7 +72,7 @@ Chunk = dict[str, NDArray[Any]]
 
 
 def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> Chunk:
-    """Return what stands in the file of some rows, but what follows from it."""
+    """Return the stored columns of some rows, without those that can be computed from them."""
     work = schedule.workload
     absent = np.broadcast_to(np.int64(ABSENT), len(rows))
     return {
@@ -121,7 +120,7 @@ def _refused(schedule: Schedule, refused: Sequence[Rejection], piece_counts: Int
 
 
 def _with_figures(columns: Chunk) -> Chunk:
-    """Return the columns of jobs that ran with what they waited and their slowdowns, NaN for none."""
+    """Return the columns of jobs that ran with their waits and slowdowns, NaN for none."""
     submit, start, end, run = (columns[name] for name in ("submit", "start", "end", "run"))
     response = responses(submit, end)
     return columns | {
@@ -138,7 +137,7 @@ def write_job_rows(out: BinaryIO, schedules: Sequence[Schedule], suffix: str = "
     """Write the job rows of one or more schedules, one after another, as ``.csv`` or ``.parquet``.
 
     Raises:
-        UsageError: if the suffix is neither, or pyarrow is needed and missing.
+        UsageError: the suffix is neither, or pyarrow is needed and missing.
     """
     if suffix.lower() == ".csv":
         _write_csv(out, schedules)
@@ -156,7 +155,7 @@ def _write_csv(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 
 
 def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
-    """Return the columns of a file: with deadlines, broken promises, predictions and reasons only where there are any."""
+    """Return the columns of a file, with optional ones (deadlines, broken promises, predictions, reasons) only if needed."""
     deadline = (DEADLINE,) if any((schedule.workload.deadline >= 0).any() for schedule in schedules) else ()
     broken = (BROKEN,) if any(schedule.broken is not None for schedule in schedules) else ()
     predicted = (PREDICTED,) if any(schedule.predicted is not None for schedule in schedules) else ()
@@ -164,7 +163,7 @@ def _columns_for(schedules: Sequence[Schedule]) -> tuple[str, ...]:
 
 
 def _cells_of(name: str, policy: str, chunk: Chunk) -> Cells:
-    """Return a column as the cells of its text; of jobs that were refused, which have reasons, any number may be absent."""
+    """Return a column as text cells; of refused jobs, which have reasons, any number may be absent."""
     rows, is_refused = len(chunk["job_id"]), REASON in chunk
     if name == "policy":
         return Cells(np.zeros(rows, np.int64), words=[policy])
@@ -196,7 +195,7 @@ def _write_parquet(out: BinaryIO, schedules: Sequence[Schedule]) -> None:
 def job_table(schedules: Sequence[Schedule]) -> Any:
     """Return the job rows of one or more schedules, one after another, as an Arrow table.
 
-    Columns and types are those of the Parquet file; the metadata of a field tells its ``unit``, where it has one.
+    Columns and types are those of the Parquet file; the metadata of a field holds its ``unit``, if it has one.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -210,7 +209,7 @@ def job_table(schedules: Sequence[Schedule]) -> Any:
 
 
 def _schema(schedules: Sequence[Schedule]) -> Any:
-    """Return the columns of a table of jobs; times are whole numbers where all of them are."""
+    """Return the columns of a table of jobs; times are whole numbers if all of them are."""
     import pyarrow as pa
 
     time = pa.int64() if all(map(_is_whole, schedules)) else pa.float64()
@@ -262,18 +261,17 @@ def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
 
 
 def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule]:
-    """Read job rows from CSV or Parquet, whoever wrote them: one schedule per policy, in order of appearance.
+    """Read job rows of any program from CSV or Parquet: one schedule per policy, in order of appearance.
 
-    Columns may stand in any order and others beside them.  Needed are job_id, submit, start, procs, and end or run;
-    an estimate that is not given is the run time, a policy that is not given is named after the file.  The jobs are by their
-    sequence where it is told of all and agrees with the submissions, else by (submit, job number, line).  Nobody says how large
-    the machine is.
+    Columns may be in any order, among others.  Required are job_id, submit, start, procs, and end or run.  A missing estimate
+    is the run time; a missing policy is named after the file.  The jobs are sorted by their sequence if all have one and it
+    agrees with the submissions, else by (submit, job number, line).  The size of the machine stays unknown.
 
-    ``is_judged``: for the referee, to whom a row that starts before its submission or ends before its start is a breach to name;
-    a policy that is not given is then empty, and kinds, users, groups and queues are not read.
+    ``is_judged``: for the referee, for which a row that starts before its submission or ends before its start is a breach to
+    report.  A missing policy is then empty, and kinds, users, groups and queues are not read.
 
     Raises:
-        InputError: naming the file, the line, the column and the reason.
+        InputError: the file cannot be used; the message names the file, the line, the column and the reason.
     """
     wanted = [name for name in (*COLUMNS, DEADLINE, BROKEN, PREDICTED, REASON) if not (is_judged and name in _NOT_JUDGED[1:])]
     chunks: list[Chunk] = []
@@ -300,14 +298,14 @@ def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule
 
 
 def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimated: bool) -> Schedule:
-    """Return the schedule of one policy: its rows put into order of sequence, what no row tells left out."""
+    """Return the schedule of one policy, with its rows in order of sequence and without columns that no row has."""
     order = _in_order_of_sequence(columns)
     reasons, is_rejected = columns.pop(REASON), columns.pop(REJECTED)
     refused = np.flatnonzero(is_rejected)
     place = np.empty(len(order) if len(refused) else 0, np.int64)
     place[order[: len(place)]] = np.arange(len(place))
     for key in list(columns):
-        columns[key] = columns[key][order]  # one by one: the column in the other order is given back
+        columns[key] = columns[key][order]  # one by one, so that each old column is freed
     rejected = tuple(
         Rejection(row, int(columns["submit"][row]), *reason.partition(": ")[::2])
         for row, reason in zip(place[refused].tolist(), reasons[refused].tolist(), strict=True)
@@ -340,13 +338,13 @@ def _in_order_of_sequence(columns: Chunk) -> Int64Array:
 
 
 def _read_block(block: Block, is_judged: bool) -> Chunk:
-    """Return the columns of a block, those that are not given filled in."""
+    """Return the columns of a block, with missing ones filled in."""
     names = [name for name in block.names if not (is_judged and name in _NOT_JUDGED)]
     missing = [name for name in ("job_id", "submit", "start", "procs") if name not in names]
     if "end" not in names and "run" not in names:
         missing.append("end or run")
     if missing:
-        raise InputError(f"{block.path}: line 1: these are no job rows: no column {', '.join(missing)}")
+        raise InputError(f"{block.path}: line 1: no job rows: there is no column {', '.join(missing)}")
     kinds = {"": ABSENT} | {kind: place for place, kind in enumerate((*KINDS, REJECTED))}
     absent = np.broadcast_to(np.int64(ABSENT), len(block))
     kind, is_rejected = absent if is_judged else meant(block, "kind", kinds, np.int8), _rejected_in(block)
@@ -373,7 +371,7 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
 
 
 def _times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
-    """Return a column of times that every job has but those that were refused."""
+    """Return a column of times that every job but the refused ones has."""
     if not is_rejected.any():
         return block.scaled(name, MICROSECONDS, may_lack=False)
     times = block.scaled(name, MICROSECONDS, may_lack=True)
@@ -382,7 +380,7 @@ def _times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
 
 
 def _rejected_in(block: Block) -> BoolArray:
-    """Return which rows of a block are jobs that were refused."""
+    """Return which rows of a block are refused jobs."""
     if "kind" not in block.names:
         return np.zeros(len(block), np.bool_)
     words, places = block.coded("kind")
@@ -397,11 +395,11 @@ def _reasons(block: Block) -> NDArray[Any]:
 
 
 YES_OR_NO = {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}
-"""What the words of a yes-or-no column mean; nothing is yes."""
+"""Meaning of the words of a yes-or-no column; an empty cell means yes."""
 
 
 def meant(block: Block, name: str, meanings: dict[str, int], kind: Any) -> NDArray[Any]:
-    """Return a column of words as numbers; a column that is not there is all empty words."""
+    """Return a column of words as numbers; a missing column counts as empty words."""
     if name not in block.names:
         return np.full(len(block), meanings[""], kind)
     words, places = block.coded(name)

@@ -1,4 +1,4 @@
-"""Which jobs of one schedule are those of another: they are matched by number, and of one number by order of submission."""
+"""Match the jobs of two schedules, by job number, and for equal numbers by order of submission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbatch.model.record import Int64Array, Schedule
 
 
 def job_keys(numbers: Int64Array) -> NDArray[Any]:
-    """Return a key for each row: the job number and which of the rows with that number it is."""
+    """Return a key for each row: the job number and its rank among the rows with that number."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
@@ -25,7 +25,7 @@ def job_keys(numbers: Int64Array) -> NDArray[Any]:
 
 
 def jobs_of(schedule: Schedule, other: Schedule) -> Schedule:
-    """Return the schedule of those jobs that the other one has too, and of these what is counted there; all of both ran."""
+    """Return the schedule of the jobs that ran in both schedules, with the other's choice of counted jobs."""
     work = schedule.workload
     _, here, there = np.intersect1d(
         job_keys(work.number), job_keys(other.workload.number), return_indices=True

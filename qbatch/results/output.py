@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from qbatch.model.errors import OutputError
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a binary file that takes its name only when the block ends well; on any error nothing stands there.
+    """Open a binary file that gets its name only when the block ends well; after an error no file is left.
 
-    Whatever the umask is, not every user may write to it: it would not be read again (:mod:`qbatch.trust`).
+    Whatever the umask is, not every user may write to it: such a file would not be read again (:mod:`qbatch.trust`).
 
     Raises:
-        OutputError: if it cannot be written (no such folder, no permission, a full disk).
+        OutputError: the file cannot be written (no such folder, no permission, a full disk).
     """
     named = Path(path)
     if named.is_dir():
@@ -57,38 +57,38 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_folder(path: str | Path) -> None:
-    """Refuse, before any work, a path whose folders are not there and cannot be made after it.
+    """Refuse, before any work, a path with folders that do not exist and cannot be created.
 
     Raises:
-        OutputError: naming the nearest folder that is there, and what is wrong with it.
+        OutputError: the path is refused; the message names the nearest existing folder and its problem.
     """
     folder = Path(os.path.abspath(path)).parent
     while not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
-        raise OutputError(f"{path}: {folder} is no folder; name another place")
+        raise OutputError(f"{path}: {folder} is not a folder; name another place")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"{path}: the folder {folder} may not be written; name another place")
+        raise OutputError(f"{path}: the folder {folder} is not writable; name another place")
 
 
 def make_folder(path: str | Path) -> None:
-    """Make the folders in which a path lies.
+    """Create the folders of a path.
 
     Raises:
-        OutputError: if that is not possible.
+        OutputError: that is impossible.
     """
     folder = Path(os.path.abspath(path)).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: the folder {folder} cannot be made ({error.strerror or error})") from error
+        raise OutputError(f"{path}: the folder {folder} cannot be created ({error.strerror or error})") from error
 
 
 @contextmanager
 def log_file(path: str) -> Iterator[BinaryIO]:
-    """Open what a workload log is written to: ``-`` is standard output, ``.gz`` is packed, the same bytes for the same log.
+    """Open the output of a workload log: ``-`` is standard output, ``.gz`` is compressed, with the same bytes for the same log.
 
-    The folders in which it lies are made.
+    Its folders are created.
 
     Raises:
         OutputError: as :func:`whole_file`.

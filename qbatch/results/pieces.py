@@ -1,8 +1,8 @@
-"""The pieces in which suspended and resized jobs really ran: their file in a result.
+"""The execution intervals of suspended and resized jobs: their file in a result.
 
-The file is ``pieces-POLICY.parquet`` beside the job rows, one row a piece in order of its end, and is there only where a job of
-that policy ran in pieces.  Times are in seconds of the log's own clock, whole numbers where all are whole, as in job rows.
-What ran when says ``Schedule.spans``, to which a job in one go and a job in pieces are the same thing.
+The file is ``pieces-POLICY.parquet`` next to the job rows, one row per interval in order of its end, and exists only if a job of
+that policy has several.  Times are in seconds of the log's own clock, whole numbers if all are whole, as in job rows.
+``Schedule.spans`` combines these intervals with the jobs that have only one.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from qbatch.results.job_rows import YES_OR_NO, meant
 from qbatch.results.table import Block, arrow, read_blocks
 
 COLUMNS = ("job_id", "sequence", "begin", "end", "procs", "host", "kept")
-"""The columns of the file: the job by its number and by its ``sequence`` in the job rows, the half-open time, the processors,
-the (first) host counted from 0 in the machine's order, and whether the work of the piece was kept or thrown away."""
+"""The columns of the file: the job's number and its ``sequence`` in the job rows, the half-open interval, and the processors.
+``host`` is the (first) host, counted from 0 in the machine's order; ``kept``, whether the work was kept or discarded."""
 
 
 def unknown_pieces(schedule: Schedule) -> str | None:
-    """Return a sentence about jobs in pieces that are not known; None where there are none."""
+    """Return a sentence about jobs with unknown execution intervals; None if there are none."""
     count = int(schedule.lacks_pieces.sum())
     if not count:
         return None
     jobs = "1 job" if count == 1 else f"{count:,} jobs"
     return (
-        f"{jobs} under {schedule.policy} ran in pieces that bare job rows do not hold: each is taken for one bar from first "
-        "start to end, which makes the machine look fuller than it was; give the result's directory (--out)"
+        f"{jobs} under {schedule.policy} had execution intervals that job rows do not contain: each job is shown as one bar from "
+        "first start to end, which makes the machine look fuller than it was; give the result's directory (--out)"
     )
 
 
@@ -39,15 +39,15 @@ def unknown_pieces(schedule: Schedule) -> str | None:
 
 
 def write_pieces(out: BinaryIO, schedule: Schedule) -> None:
-    """Write the pieces of a schedule as Parquet; it must have pieces.
+    """Write the execution intervals of a schedule as Parquet; it must have some.
 
     Raises:
-        UsageError: if pyarrow is missing.
+        UsageError: pyarrow is missing.
     """
     pa = arrow("writing Parquet")
     import pyarrow.parquet as pq
 
-    assert schedule.pieces is not None  # the caller has looked
+    assert schedule.pieces is not None  # the caller has checked
     job, begin, end, procs, host, kept = schedule.pieces.T
     is_whole = not (schedule.pieces[:, 1:3] % MICROSECONDS).any()
     times = [time // MICROSECONDS if is_whole else time / MICROSECONDS for time in (begin, end)]
@@ -61,10 +61,10 @@ def _sequence(schedule: Schedule) -> Int64Array:
 
 
 def read_pieces(schedule: Schedule, path: str | Path) -> Schedule:
-    """Return the schedule with the pieces that a file holds.
+    """Return the schedule with the execution intervals of a file.
 
     Raises:
-        InputError: if it cannot be read, or does not fit the schedule; with the row and the column.
+        InputError: the file cannot be read or does not fit the schedule; the message names the row and the column.
     """
     sequence = _sequence(schedule)
     order = np.argsort(sequence, kind="stable")
@@ -75,17 +75,17 @@ def read_pieces(schedule: Schedule, path: str | Path) -> Schedule:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"{path}: holds {counts[row]} pieces of job {schedule.workload.number[row]}, but its job row says {told[row]}; "
+            f"{path}: holds {counts[row]} intervals of job {schedule.workload.number[row]}, but its job row says {told[row]}; "
             "the files of this result do not belong together"
         )
     return replace(schedule, pieces=pieces, told_pieces=None) if len(pieces) else schedule
 
 
 def _read_block(block: Block, numbers: Int64Array, sequence: Int64Array, order: Int64Array) -> Int64Array:
-    """Return the pieces of a block, with the rows of their jobs in the schedule; ``order`` sorts the ``sequence`` of its rows."""
+    """Return the intervals of a block, with the rows of their jobs in the schedule, of which ``order`` sorts the ``sequence``."""
     missing = [name for name in COLUMNS if name not in block.names]
     if missing:
-        raise InputError(f"{block.path}: these are no pieces of jobs: no column {', '.join(missing)}")
+        raise InputError(f"{block.path}: no execution intervals: there is no column {', '.join(missing)}")
     number = {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "sequence", "procs", "host")}
     begin, end = (block.scaled(name, MICROSECONDS, may_lack=False) for name in ("begin", "end"))
     found = np.searchsorted(sequence[order], number["sequence"])

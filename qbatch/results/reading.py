@@ -1,4 +1,4 @@
-"""What a command line names, read: a result's directory, a file of job rows, or a log with waits, which is a schedule too."""
+"""Reading of an input of a command line: a result's directory, a file of job rows, or a log with waits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from qbatch.results.result import Result, read_bare, read_directory, result_besi
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     """Read a result's directory, a file of job rows, or a log with waits; ``procs`` overrides the size of the machine.
 
-    Job rows in a result's directory are read as that part of the result, others are bare.  A log is what really happened, under
-    the policy name ``log`` (:mod:`qbatch.results.recorded`).
+    Job rows in a result's directory are read as that part of the result; others stand alone.  A log with its own waits is read as
+    the policy ``log`` (:mod:`qbatch.results.recorded`).
 
     Raises:
-        InputError: if it is neither, or damaged, or no job ran, or more than ``procs`` processors were in use at once.
+        InputError: it is none of these, or damaged, or no job ran, or more than ``procs`` processors were in use at once.
     """
     source = Path(path)
     if not source.is_dir() and is_log(str(path)):
@@ -31,19 +31,19 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
 
 
 def read_named(text: str, *, procs: int | None = None) -> Result:
-    """Read a result or job rows as a command line names them: ``PATH``, or ``PATH:POLICY`` for one policy of it.
+    """Read an input named as on a command line: ``PATH``, or ``PATH:POLICY`` for one policy of it.
 
     Raises:
         InputError: as ``read_result``.
-        UsageError: if it holds no such policy.
+        UsageError: it holds no such policy.
     """
     path, policy = split_name(text)
     return read_result(path, procs=procs).only([] if policy is None else [policy])
 
 
 def split_name(text: str) -> tuple[str, str | None]:
-    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``: policies have colons too (``hybrid:depth=2``), and so may
-    paths."""
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``; policies may contain colons (``hybrid:depth=2``), and so
+    may paths."""
     if not os.path.exists(text):
         for place, letter in enumerate(text):
             if letter == ":" and place and os.path.exists(text[:place]):

@@ -1,8 +1,8 @@
-"""A log with waits is a schedule: what really happened on the machine that the log is of.
+"""A log with waits as a schedule: the one of the real machine.
 
-One reader for all who look at such a schedule: the referee, and, under the policy name ``log``, everything that takes a
-result (``compare``, ``plot``, ``report``, ``metrics``, ``export``).  A job starts at its submission plus its wait, ends its run
-time later, and holds the processors that were allocated to it, or those that it asked for where the log does not say.
+The referee reads logs here, and so does, under the policy name ``log``, everything that takes a result (``compare``, ``plot``,
+``report``, ``metrics``, ``export``).  A job starts at its submission plus its wait, ends its run time later, and holds the
+processors that were allocated to it, or the requested ones if the log does not contain those.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from qbatch.workloads.log import used_procs
 from qbatch.workloads.unfinished import unfinished_of
 
 POLICY = "log"
-"""What the schedule of a log is called where policies have names."""
+"""The policy name of the schedule of a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """The jobs of a log that have a wait, a run time and processors, in order of sequence; times in microseconds.
 
-    ``row``: their rows in the log.  ``skipped``: how many others there are, by the first reason that holds.  ``known_until``:
-    when the log was written, if jobs were not over then: those that ran are taken to run for their requested time, as in a
-    replay; ``waits``: which waited, and have no start.
+    ``row``: their rows in the log.  ``skipped``: the number of other jobs, by the first reason that holds.  ``known_until``:
+    the instant at which the log was written, if jobs still ran then; those are taken to run for their requested time, as in a
+    replay.  ``waits``: which jobs still waited, and have no start.
     """
 
     log: Log
@@ -51,13 +51,13 @@ class Recorded:
 
     @property
     def estimate(self) -> Int64Array:
-        """The requested times, or the run times where there are none."""
+        """The requested times; the run times of jobs without one."""
         return np.where(self.requested > 0, self.requested, self.run)
 
     def schedule(self, start: Int64Array, chosen: slice | Int64Array = slice(None), **facts: Any) -> Schedule:
-        """Return the jobs, or those chosen by their places in ascending order, as a schedule with these starts of all.
+        """Return the jobs, or those at chosen places in ascending order, as a schedule; ``start`` holds the starts of all.
 
-        ``facts``: what else its workload has.
+        ``facts``: other fields of its workload.
         """
         row, run, submit = self.row[chosen], self.run[chosen], self.submit[chosen]
         start = start[chosen]
@@ -80,17 +80,17 @@ class Recorded:
 
     @property
     def is_preempted(self) -> bool:
-        """Whether the header says ``Preemption: TS``: totals of jobs that may have been suspended, and not which."""
+        """Whether the header has ``Preemption: TS``: totals of jobs, any of which may have been suspended."""
         return (self.log.header.preemption or "").strip().upper() == "TS"
 
 
 def read_recorded(path: str, procs: int | None = None, *, with_waiting: bool = False) -> Recorded:
-    """Read the schedule that a log holds; ``procs`` overrides what its header says of the machine.
+    """Read the schedule in a log; ``procs`` overrides the size of the machine in its header.
 
-    ``with_waiting``: with the jobs that waited when the log was written.
+    ``with_waiting``: include the jobs that waited when the log was written.
 
     Raises:
-        InputError: if it cannot be read, holds no schedule, or nobody says how large the machine is.
+        InputError: it cannot be read, holds no schedule, or the size of the machine is unknown.
     """
     log = read_log(path)
     total = procs if procs is not None else machine_procs(log.header)
@@ -125,16 +125,16 @@ def read_recorded(path: str, procs: int | None = None, *, with_waiting: bool = F
 
 
 def is_log(path: str) -> bool:
-    """Tell from its name whether a file is a workload log, and no result or job rows; ``-`` is standard input."""
+    """Whether a file is a workload log by its name, not a result or job rows; ``-`` is standard input."""
     return path == "-" or path.lower().endswith((".swf", ".swf.gz", ".swf.xz", ".txt", ".txt.gz"))
 
 
 def recorded_result(path: str, procs: int | None = None) -> Result:
-    """Return the schedule that a log holds as a result of one policy, ``log``.
+    """Return the schedule in a log as a result of one policy, ``log``.
 
     Raises:
-        InputError: as ``read_recorded``, or more than ``procs`` processors were in use at once.  A header that says less
-            is believed, and that is noted: real logs have such instants.
+        InputError: as ``read_recorded``, or more than ``procs`` processors were in use at once.  A header with a smaller
+            number only causes a note: real logs have such instants.
     """
     try:
         recorded = read_recorded(path, procs)
@@ -142,7 +142,7 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
         if "a schedule is SWF with field 3" not in str(error):
             raise
         raise InputError(
-            f"{path}: is a log, not a result, and it does not say when its jobs started (field 3); "
+            f"{path}: is a log, not a result, and it does not contain when its jobs started (field 3); "
             f"first qbatch replay {path} --out DIR, then give DIR"
         ) from error
     log, skipped = recorded.log, dict(recorded.skipped)
@@ -161,12 +161,12 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
     )
     notes = list(log.notes)
     if recorded.is_preempted:
-        notes.append("its header says Preemption: TS, so run times hold time in which jobs were suspended")
+        notes.append("its header has Preemption: TS, so run times include time in which jobs were suspended")
     unfinished = unfinished_of(log)
     if unfinished is not None:
         ran, waited = int(unfinished.runs.sum()), int(unfinished.waits.sum())
         notes.append(
-            f"when it was written {ran:,} jobs ran, whose requested time is taken for their run time, and {waited:,} waited, "
+            f"when it was written, {ran:,} jobs ran, with the requested time as run time here, and {waited:,} waited, "
             "which are left out"
         )
     peak = most_procs(schedule)
@@ -188,7 +188,7 @@ def recorded_result(path: str, procs: int | None = None) -> Result:
 
 
 def kinds_of(submit: Int64Array, start: Int64Array) -> Int8Array:
-    """Return how each job started, of jobs in order of sequence, as design.md defines it ("The meaning of one instant").
+    """Return how each job started, for jobs in order of sequence (docs/design.md, "The meaning of one instant").
 
     Backfilled: an earlier job starts later.  Else immediate: it starts at its submission.  Else in order.
     """

@@ -1,7 +1,7 @@
-"""Which results may stand side by side, and which are replicas of one experiment: one answer for reports and comparisons.
+"""Which results may be compared, and which are replicas of one experiment: one rule for reports and comparisons.
 
-A replica is the same experiment again: the same machine, the same options, and another seed, or, where that is asked for,
-another log.  What differs in anything else is another experiment, and a mean over the two is the mean of nothing.
+A replica is the same experiment again: the same machine, the same options, and another seed, or, if asked for, another log.
+Results that differ in anything else are different experiments, and a mean over them means nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from qbatch.model.record import Schedule
 from qbatch.results.result import Result
 
 Named = tuple[str, Result]
-"""What a user called a result, and the result."""
+"""The user's name for a result, and the result."""
 
 _MACHINE = {"hosts": "hosts:", "single_host": "single_host =", "one_pool": "one_pool =", "host_cpus": "processors by host:",
             "digest": "other hosts, memory or classes: digest"}  # fmt: skip
 
 
 def check_alike(read: Sequence[Named], way_out: str) -> None:
-    """Refuse results that are not of one machine and one set of options; a seed may differ, and a log.
+    """Refuse results of different machines or options; a seed may differ, and a log.
 
-    ``way_out`` ends the message: what can be done about it.
+    ``way_out`` ends the message: how to solve the problem.
 
     Raises:
-        InputError: naming the result, the one that it is unlike, and what differs.
+        InputError: they differ; the message names the result, the one that it is unlike, and the difference.
     """
     for each in read[1:]:
         for what in (*machine_differences(read[0], each), *option_differences(read[0], each)):
@@ -41,22 +41,22 @@ def check_one_log(read: Sequence[Named]) -> None:
     """Refuse results of several logs.
 
     Raises:
-        InputError: naming the result, the one that it is unlike, and both logs.
+        InputError: they do; the message names the result, the one that it is unlike, and both logs.
     """
     path, first = read[0]
     for where, result in read[1:]:
         if log_of(result) != log_of(first):
             raise InputError(
                 f"{where}: is of another log ({_log_words(result)}) than {path} ({_log_words(first)}); replicas differ in "
-                "their seed only: --logs-differ takes other logs as replicas too"
+                "their seed only: --logs-differ allows other logs as replicas too"
             )
 
 
 def check_distinct(replicas: Sequence[tuple[str, Sequence[Schedule]]]) -> None:
-    """Refuse a replica whose schedules are those of an earlier one: it would make intervals narrow that nothing supports.
+    """Refuse a replica with the schedules of an earlier one: it would make the intervals too narrow.
 
     Raises:
-        InputError: naming both.
+        InputError: there is one; the message names both.
     """
     known: dict[str, str] = {}
     for where, schedules in replicas:
@@ -70,11 +70,11 @@ def check_distinct(replicas: Sequence[tuple[str, Sequence[Schedule]]]) -> None:
 
 
 def machine_differences(one: Named, other: Named) -> Iterator[str]:
-    """Tell in words in what the machine of the second result differs from that of the first."""
+    """Yield, in words, the differences of the second result's machine from that of the first."""
     (path, first), (_, result) = one, other
     if result.procs_total != first.procs_total:
         is_guess = first.is_size_guessed or result.is_size_guessed
-        hint = " (bare job rows do not say how large it is: tell --procs)" if is_guess else ""
+        hint = " (bare job rows do not contain its size: give --procs)" if is_guess else ""
         yield f"has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}{hint}"
     told, tells = _machine(first), _machine(result)
     for key, words in _MACHINE.items():
@@ -83,14 +83,14 @@ def machine_differences(one: Named, other: Named) -> Iterator[str]:
 
 
 def option_differences(one: Named, other: Named) -> Iterator[str]:
-    """Tell in words in which options the second result differs from the first; the seed is none of them."""
+    """Yield, in words, the options in which the second result differs from the first, without the seed."""
     (path, first), (_, result) = one, other
     if first.is_recorded or result.is_recorded:
-        return  # what really happened was run with no options of ours
+        return  # a recorded log has no options
     options, others = _options(first), _options(result)
     if bool(options) != bool(others):
         silent, told = ("it", path) if options else (path, "it")
-        yield f"cannot be held against {path}: {silent} does not say with which options it was run, as {told} does"
+        yield f"cannot be compared with {path}: {silent} does not contain its options, as {told} does"
         return
     for key in sorted(set(options) | set(others)):
         if options.get(key) != others.get(key):
@@ -98,7 +98,7 @@ def option_differences(one: Named, other: Named) -> Iterator[str]:
 
 
 def log_of(result: Result) -> str:
-    """Return what tells one log from another: its hash, else its name; of bare job rows, which jobs ran."""
+    """Return a key of the log: its hash, else its name; for bare job rows, a digest of the jobs that ran."""
     if not result.document:
         return jobs_digest(result)
     log = result.document.get("log")
@@ -107,12 +107,12 @@ def log_of(result: Result) -> str:
 
 
 def jobs_digest(result: Result) -> str:
-    """Return a hash of which jobs ran, the same under every policy: their numbers, submissions and sizes."""
+    """Return a hash of the jobs that ran, the same under every policy: their numbers, submissions and sizes."""
     return _digest([next(schedule for schedule in result.schedules if schedule.ran.any())], ())
 
 
 def _digest(schedules: Sequence[Schedule], names: Sequence[str]) -> str:
-    """Return a hash of the jobs that ran, and of some columns of what became of them."""
+    """Return a hash of the jobs that ran, with some columns of the schedule."""
     digest = hashlib.sha256()
     for schedule in (each.only_ran() for each in schedules):
         work = schedule.workload

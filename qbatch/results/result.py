@@ -1,11 +1,11 @@
-"""A result: what a run leaves behind, as a directory with ``result.json`` and the job rows of each policy.
+"""A result: the outcome of a run, as a directory with ``result.json`` and the job rows of each policy.
 
-Under ``files`` the document names the job rows by policy, under ``pieces`` the files with the pieces of jobs that did not run in
-one go (:mod:`qbatch.results.pieces`), of those policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`):
-what was damaged since is refused, not shown.
+The document names, by policy, the job rows under ``files`` and the files of execution intervals under ``pieces``
+(:mod:`qbatch.results.pieces`), for policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`): a damaged
+result is refused.
 
-The directory appears whole or not at all.  An earlier result in its place is replaced whole, but nothing else is:
-a directory that holds anything besides a result is refused, so that no file of the user is lost.
+The directory appears complete or not at all.  An earlier result in its place is replaced whole, but nothing else is:
+a directory that holds anything other than a result is refused, so that no file of the user is lost.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result as it was read: the schedule of each policy, at least one, and the whole document.
+    """A result as read: the schedule of each policy, at least one, and the whole document.
 
-    What the document says of the log, the clock and the size of the machine stands in the workload of every schedule.  Of a
-    bare file of job rows the document is empty and, unless it was told, the machine is as large as the most processors that were
-    in use at once: ``is_size_guessed``.
+    The workload of every schedule contains what the document holds about the log, the clock and the size of the machine.  For a
+    bare file of job rows the document is empty.  Unless the size of the machine is given, it is then the most processors in use
+    at once: ``is_size_guessed``.
     """
 
     schedules: tuple[Schedule, ...]
@@ -62,7 +62,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """What the log is called."""
+        """The name of the log."""
         return self.schedules[0].workload.name
 
     @property
@@ -77,33 +77,33 @@ class Result:
 
     @property
     def queue_names(self) -> dict[int, str]:
-        """What the log calls its queues, by number."""
+        """The names of the log's queues, by number."""
         return self.schedules[0].workload.queue_names
 
     @property
     def called(self) -> str:
-        """What a message calls it: the path from which it was read, else its name."""
+        """Its name in messages: the path from which it was read, else the name of the log."""
         return self.path or self.name
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what really happened, by the waits of a log, and no run of ours."""
+        """Whether it is a recorded log, not a run of ours."""
         return self.document.get("recorded") is True
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The policies, in the order in which they were run."""
+        """The policies, in the order of the runs."""
         return tuple(schedule.policy for schedule in self.schedules)
 
     @property
     def may_count_memory(self) -> bool:
-        """Whether what jobs ask for of memory may matter on its machine: memory is counted there, or it has several hosts."""
+        """Whether requested memory matters on its machine: memory is counted there, or it has several hosts."""
         machine = self.document.get("machine")
         return isinstance(machine, dict) and not (machine.get("one_pool", True) and machine.get("hosts", 1) == 1)
 
     @property
     def host_cpus(self) -> tuple[int, ...]:
-        """The processors of each host where jobs live inside one of several and their rows say in which; else none."""
+        """The processors of each host, if jobs run inside one of several and their rows name it; else empty."""
         machine = self.document.get("machine")
         cpus = machine.get("host_cpus") if isinstance(machine, dict) else None
         if not isinstance(cpus, list) or not all(isinstance(each, int) and each > 0 for each in cpus):
@@ -114,7 +114,7 @@ class Result:
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """The names of the hosts of ``host_cpus``; numbers where none are told."""
+        """The names of the hosts of ``host_cpus``; numbers if there are none."""
         names = self.document.get("machine", {}).get("host_names") if self.host_cpus else []
         is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
         return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
@@ -124,7 +124,7 @@ class Result:
         return replace(self, schedules=tuple(_told(schedule, **facts) for schedule in self.schedules))
 
     def sized(self, procs: int) -> Result:
-        """Return the result on a machine of so many processors, as somebody has told.
+        """Return the result on a machine of this many processors.
 
         Raises:
             InputError: more were in use at once.
@@ -141,7 +141,7 @@ class Result:
         A policy may be written as one types it, with parameters that are the default: see ``name_among``.
 
         Raises:
-            UsageError: if there is no such policy.
+            UsageError: there is no such policy.
         """
         from qbatch.policies.registry import name_among
 
@@ -160,7 +160,7 @@ def _told(schedule: Schedule, **facts: Any) -> Schedule:
 
 
 def _is_on(schedule: Schedule, hosts: int) -> bool:
-    """Whether every job that ran and every piece names one of so many hosts."""
+    """Whether every job that ran and every execution interval names one of this many hosts."""
     named = np.full(len(schedule), -1) if schedule.host is None else schedule.host
     parts = [named[schedule.ran], *([] if schedule.pieces is None else [schedule.pieces[:, 4]])]
     return all(bool(((part >= 0) & (part < hosts)).all()) for part in parts)
@@ -172,7 +172,7 @@ def most_procs(schedule: Schedule) -> int:
 
 
 def _peak(schedule: Schedule) -> Peak:
-    # Of a job that ran in pieces which are not known, the processors that it had between start and end are not known either.
+    # The processors of a job with unknown execution intervals are unknown between its start and its end.
     spans = schedule.only(~schedule.lacks_pieces).spans()
     return most_at_once(spans.begin, spans.end, spans.procs)
 
@@ -181,13 +181,13 @@ def _peak(schedule: Schedule) -> Peak:
 
 
 def write_result(directory: str | Path, document: Mapping[str, Any], schedules: Sequence[Schedule]) -> None:
-    """Write a result: ``document`` as ``result.json``, and the job rows and pieces of each schedule beside it.
+    """Write a result: ``document`` as ``result.json``, and the job rows and execution intervals of each schedule next to it.
 
-    The schema, the version, the files, and what the schedules' workload tells (log, machine size, clock, skipped
-    jobs) are filled in where the document does not say them.
+    The schema, the version, the files, and the facts in the schedules' workload (log, machine size, clock, skipped
+    jobs) are filled in where the document lacks them.
 
     Raises:
-        OutputError: if the directory holds something else than an earlier result, or cannot be written.
+        OutputError: the directory holds anything other than an earlier result, or cannot be written.
     """
     target = Path(os.path.realpath(directory))
     _check_free(Path(directory), target)
@@ -233,7 +233,7 @@ def _filled(document: Mapping[str, Any], schedules: Sequence[Schedule]) -> dict[
 
 
 def _environment() -> dict[str, str]:
-    """Return when and with what a result is written; ``SOURCE_DATE_EPOCH`` sets the time, for the same bytes again."""
+    """Return the time and the programs of a result; ``SOURCE_DATE_EPOCH`` sets the time, for the same bytes again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
     return {
@@ -245,7 +245,7 @@ def _environment() -> dict[str, str]:
 
 
 def _file_names(policies: Sequence[str]) -> dict[str, str]:
-    """Return a file name for each policy: safe on any file system, and no two alike, not even but for case."""
+    """Return a file name for each policy: safe on any file system, and distinct even without regard to case."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for policy in policies:
@@ -262,7 +262,7 @@ def _file_names(policies: Sequence[str]) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: NumPy's numbers as Python's, no NaN and no infinity but null."""
+    """Return a value for JSON: NumPy's numbers as Python's; null for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
@@ -287,10 +287,10 @@ def _shared_by_a_group(path: str, flags: int) -> int:
 
 
 def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a new directory beside the target, then give it the target's name; on any error leave all as it was.
+    """Fill a new directory next to the target, then give it the target's name; on any error leave all as it was.
 
-    A directory cannot take the name of one that is not empty, so an earlier result steps aside first: a process
-    that is killed between the two renames leaves both under hidden names, and nothing is lost.
+    A directory cannot take the name of one that is not empty, so an earlier result is renamed first.  A process that is
+    killed between the two renames leaves both under hidden names, and nothing is lost.
     """
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     old: Path | None = None
@@ -325,7 +325,7 @@ def _sync_directory(folder: Path) -> None:
 
 
 def _check_free(named: Path, target: Path) -> None:
-    """Refuse a target that is neither new, nor empty, nor an earlier result and nothing besides."""
+    """Refuse a target that is neither new, nor empty, nor only an earlier result."""
     if not target.is_dir():
         if target.exists():
             raise OutputError(f"{named}: is a file; a result is a directory")
@@ -334,7 +334,7 @@ def _check_free(named: Path, target: Path) -> None:
         inside = sorted(entry.name for entry in target.iterdir())
         if not inside:
             return
-        document = _parsed(target) if DOCUMENT in inside else {}  # a damaged result may be replaced, so it is not checked
+        document = _parsed(target) if DOCUMENT in inside else {}  # a damaged result may be replaced
     except (InputError, OSError):
         document = {}
     known, pieces = document.get("files"), document.get("pieces", {})
@@ -351,10 +351,10 @@ def _check_free(named: Path, target: Path) -> None:
 
 
 def result_beside(path: str | Path) -> Result | None:
-    """Return what the result says of job rows that lie in its directory; None for a file that is no part of a result.
+    """Return the result of job rows in a result's directory; None for a file that belongs to no result.
 
     Raises:
-        InputError: if it, or the result of which it seems to be a part, is damaged.
+        InputError: the file, or the result to which it seems to belong, is damaged.
     """
     source = Path(path)
     if not source.is_file() or not (source.parent / DOCUMENT).is_file():
@@ -363,7 +363,7 @@ def result_beside(path: str | Path) -> Result | None:
         files = _read_document(source.parent).get("files")
     except InputError:
         if re.fullmatch(r"jobs-.*\.parquet", source.name):
-            raise  # bare, it would be read as something else
+            raise  # as bare job rows it would be read wrongly
         return None
     if not isinstance(files, dict) or source.name not in files.values():
         return None
@@ -371,13 +371,13 @@ def result_beside(path: str | Path) -> Result | None:
 
 
 def read_bare(path: Path) -> Result:
-    """Read job rows that are part of no result; the size of the machine is what ran at once at most."""
+    """Read job rows that belong to no result; the size of the machine is the most processors in use at once."""
     schedules = tuple(read_job_rows(path)) or (_empty("", path.name),)
     return Result(schedules, is_size_guessed=True).told(procs_total=max(map(most_procs, schedules)))
 
 
 def read_directory(path: Path, only: str | None = None) -> Result:
-    """Read a result, or of its files of job rows only the one that is named."""
+    """Read a result, or only one of its files of job rows."""
     document = _read_document(path)
     files = document.get("files")
     where = path / DOCUMENT
@@ -409,7 +409,7 @@ def read_directory(path: Path, only: str | None = None) -> Result:
 
 
 def queue_names_in(document: Mapping[str, Any]) -> dict[int, str]:
-    """Return what a document calls the queues, by number; what cannot be read as that is left out."""
+    """Return the names of the queues in a document, by number; unreadable ones are left out."""
     told = document.get("queues")
     if not isinstance(told, dict):
         return {}
@@ -417,7 +417,7 @@ def queue_names_in(document: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _check_shapes(document: Mapping[str, Any], where: Path) -> None:
-    """Refuse a document in which what is read by name later has no names."""
+    """Refuse a document in which a part that is later read by name is no object."""
     for key in ("log", "machine"):
         if not isinstance(document.get(key, {}), dict):
             raise InputError(f"{where}: {key}: should be an object, not {str(document[key])[:40]}")
@@ -465,7 +465,7 @@ def _clock(given: Any, where: Path) -> LogClock:
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
-    """Read ``result.json`` of a result's directory, and refuse one that was damaged."""
+    """Read ``result.json`` of a result's directory, and refuse a damaged one."""
     document = _parsed(folder)
     for each in (folder, folder / DOCUMENT):
         check_not_open(each)
@@ -479,7 +479,7 @@ def _parsed(folder: Path) -> dict[str, Any]:
         document = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         if (folder / "sweep.json").is_file():
-            raise InputError(f"{folder}: is a sweep, no result; qbatch sweep, plot and report read sweeps") from error
+            raise InputError(f"{folder}: is a sweep, not a result; qbatch sweep, plot and report read sweeps") from error
         raise InputError(f"{folder}: is no result of qbatch: it holds no {DOCUMENT}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error

@@ -12,11 +12,11 @@ from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array
 
 _DECIMALS = 6
 _NEAR_HALF = 1e-6
-"""How close to a half of a millionth a ratio is rounded by its digits: far above what the product can be off."""
+"""Distance from half a millionth within which a ratio is rounded by its digits; far above the error of the product."""
 
 
 class Cells(NamedTuple):
-    """A column of cells: numbers with millionths, rounded down; with ``words``, ``whole`` holds places in them."""
+    """A column of cells: numbers with millionths, rounded down; with ``words``, ``whole`` holds indices into them."""
 
     whole: Int64Array
     millionths: Int64Array | None = None
@@ -48,7 +48,7 @@ def ratios(values: NDArray[np.float64]) -> Cells:
 
 def row_text(columns: Sequence[Cells]) -> memoryview:
     """Return the rows of columns of equal length as CSV, each with its line end."""
-    # Pages and plots import this room too, and need no compiler.
+    # Pages and plots import this package too, and need no compiler.
     from qbatch.planning.kernels.live import little
     from qbatch.results.kernels import row_text as kernels
 
@@ -75,7 +75,7 @@ def row_text(columns: Sequence[Cells]) -> memoryview:
 
 
 def quoted(word: str) -> str:
-    """Return a word as a CSV cell: in quotes where it would be read as more than one, or as nothing."""
+    """Return a word as a CSV cell, in quotes if it would be read as several cells, or as none."""
     if any(mark in word for mark in ',"\r\n'):
         return '"' + word.replace('"', '""') + '"'
     return word

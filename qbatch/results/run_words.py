@@ -1,6 +1,6 @@
-"""What a run says of itself, in words: its log by name, its options, and what a reader must know before any number.
+"""The description of a run in words: its log by name, its options, and remarks to read before the numbers.
 
-What is read here is the document of ``qbatch replay --json`` and of ``result.json``; what it does not tell is not guessed.
+The source is the document of ``qbatch replay --json`` and of ``result.json``; missing facts are not guessed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 _DRAWN = re.compile(r"\b(f:|exact|tsafrir)")
-"""Of which estimates a seed is told: those of the models that draw (``qbatch.workloads.estimates``)."""
+"""Estimates for which the seed is shown: those of models that draw (``qbatch.workloads.estimates``)."""
 
 
 def short_name(name: str) -> str:
-    """Return the last part of a log's path: what a title has room for."""
+    """Return the last part of a log's path, short enough for a title."""
     return name.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def title_name(name: str) -> str:
-    """Return the name of a log as a title has it: without folders and without what says its form."""
+    """Return the name of a log for a title: without folders and file suffixes."""
     return re.sub(r"\.(swf|txt)(\.gz|\.xz)?$", "", short_name(name)) or name
 
 
@@ -39,7 +39,7 @@ def number_text(value: float | int | str | None, unit: str = "") -> str:
 
 
 def value_text(value: float | int | None, unit: str) -> str:
-    """Return the value of a metric as people read it: hours and minutes, percent, thousands set off; absent as a dash."""
+    """Return the value of a metric for readers: hours and minutes, percent, thousands separated; absent as a dash."""
     if value is None:
         return "-"
     if unit == "s":
@@ -61,15 +61,15 @@ def hours_text(seconds: float) -> str:
 
 
 def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) -> str:
-    """Return the options of a replay in words: where estimates come from, the kill, and whatever is not as usual.
+    """Return the options of a replay in words: the source of estimates, the kill, and unusual options.
 
-    ``missing``: for how many of the ``jobs`` the log has no estimate.
+    ``missing``: the number of jobs, out of ``jobs``, without an estimate in the log.
     """
     how = str(options.get("estimates", "log"))
     if how != "log":
         words = [f"estimates {how}" + (f" (seed {options.get('seed', 0)})" if _DRAWN.search(how) else "")]
     elif missing and missing == jobs:
-        words = ["run times for estimates (the log has none)"]
+        words = ["run times as estimates (the log has none)"]
     else:
         words = ["estimates of the log" + (f" (missing: {missing:,}, run times for these)" if missing else "")]
     words.append(
@@ -86,7 +86,7 @@ def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) ->
 
 
 def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what stands under a table of a run: the log, the machine, the options, the jobs left out, notes."""
+    """Return the lines below a table of a run: the log, the machine, the options, the jobs left out, notes."""
     log, machine = _mapping(document.get("log")), _mapping(document.get("machine"))
     facts = [("log", f"{short_name(str(log.get('name')))}, {log.get('jobs', 0):,} jobs")]
     if log.get("sha256"):
@@ -115,7 +115,7 @@ def run_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def run_words(result: Result) -> list[str]:
-    """Return the log, the machine and the options of a result, each in a few words; what it does not tell is left out."""
+    """Return the log, the machine and the options of a result, each in a few words; missing facts are left out."""
     options, log = _mapping(result.document.get("options")), _mapping(result.document.get("log"))
     words = [short_name(result.name)]
     if not result.is_size_guessed:
@@ -126,7 +126,7 @@ def run_words(result: Result) -> list[str]:
 
 
 def recorded_notes(result: Result) -> list[str]:
-    """Return what must be said of a log that is taken for a schedule: which jobs are left out, and what is odd about it."""
+    """Return the notes on a log that serves as a schedule: the jobs left out, and its oddities."""
     if not result.is_recorded:
         return []
     document = result.document
@@ -138,7 +138,7 @@ def recorded_notes(result: Result) -> list[str]:
 
 
 def left_out_words(log: Mapping[str, Any]) -> str:
-    """Return in one line what a log does not hold of its machine, by what a run says of the log; empty where it says nothing."""
+    """Return in one line what a log lacks about its machine, by its document; empty if that is not known."""
     from msgspec import convert
 
     from qbatch.workloads.left_out import NOT_TOLD, LeftOut
@@ -149,25 +149,25 @@ def left_out_words(log: Mapping[str, Any]) -> str:
 
 
 def left_out_notes(document: Mapping[str, Any]) -> list[str]:
-    """Return what is said of what the log of a run leaves out, as a list of one sentence or none."""
+    """Return a sentence on what the log of a run lacks, as a list of one or none."""
     words = left_out_words(_mapping(document.get("log")))
     return [f"the log does not hold {words}"] if words else []
 
 
 def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what must be said before a schedule is held against what really happened, by what the two runs tell."""
-    unknown = "the log does not say whether the machine had partitions, GPUs, licences, memory limits or reservations"
+    """Return the notes for a comparison of a schedule with the log's own waits, by the facts of the two runs."""
+    unknown = "the log does not show whether the machine had partitions, GPUs, licences, memory limits or reservations"
     first = next((note for document in documents for note in left_out_notes(document)), unknown)
     return [
         f"a replay does not know the machine that the log is of: {first}",
         "limits of users and queues, the site's own priorities, and times when nodes were down are in no log: a replay has the "
-        "whole machine all the time, and what differs may come from that",
-        "so what differs from what really happened is described, and neither schedule is called better",
+        "whole machine all the time, and differences may come from that",
+        "so differences from the log are described, and neither schedule is called better",
     ]
 
 
 def acknowledged(document: Mapping[str, Any]) -> str:
-    """Return whom the log's header asks to acknowledge, in one line; nothing where it names nobody."""
+    """Return in one line the acknowledgements of the log's header; empty if it names none."""
     names = _mapping(document.get("log")).get("acknowledge")
     return "; ".join(" ".join(str(name).split()) for name in names) if isinstance(names, list) else ""
 
@@ -182,7 +182,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def missing_estimates(document: Mapping[str, Any]) -> str | None:
-    """Return a sentence about jobs for which the log has no estimate; None where all have one, or others were asked for."""
+    """Return a sentence about jobs without an estimate in the log; None if all have one, or others were asked for."""
     options, log = document.get("options"), document.get("log")
     missing, jobs = document.get("estimates_missing"), log.get("jobs") if isinstance(log, dict) else None
     if (
@@ -196,7 +196,7 @@ def missing_estimates(document: Mapping[str, Any]) -> str | None:
 
 
 def missing_estimates_of(missing: int, jobs: int | None) -> str:
-    """Return the same sentence, of so many of so many jobs."""
+    """Return the same sentence for these numbers."""
     if missing == jobs:
         who = "no job has an estimate in the log"
     else:

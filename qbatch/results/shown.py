@@ -1,4 +1,4 @@
-"""How values are written for people, in tables and in the monitor: instants, durations, texts of others."""
+"""Text forms of values for tables and the monitor: instants, durations, foreign texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qbatch.wire.records import JobRecord
 
 
 def clean(text: str) -> str:
-    """Return a text of others with nothing in it that a terminal would obey."""
+    """Return a foreign text without characters that a terminal would obey."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -27,7 +27,7 @@ def span(microseconds: int | None) -> str:
 
 
 def waited(job: JobRecord, now: int) -> int | None:
-    """Return how long a job has waited or did wait, in microseconds; None if that is not known."""
+    """Return how long a job has waited or did wait, in microseconds; None if unknown."""
     begin = job.eligible if job.eligible is not None else job.submitted
     if begin is None:
         return None
@@ -55,7 +55,7 @@ def wait_of(job: JobRecord, now: int) -> str:
 
 
 def close_moment(at: int | None, now: int) -> str:
-    """Return an instant as short as it can be told from ``now``: the time of day, else the day with it."""
+    """Return an instant in a short form relative to ``now``: the time of day, with the day if it is another."""
     if at is None:
         return "-"
     there, here = time.localtime(at // 1_000_000), time.localtime(now // 1_000_000)

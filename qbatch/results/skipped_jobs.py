@@ -11,11 +11,11 @@ from qbatch.model.record import Int64Array
 from qbatch.workloads import Log
 
 COLUMNS = ("line", "job_id", "reason")
-"""The columns of the file.  ``line`` counts the lines of the log from 1; a row that could not be read has no job number."""
+"""The columns of the file.  ``line`` counts the lines of the log from 1; an unreadable row has no job number."""
 
 
 def write_skipped(out: BinaryIO, log: Log, reasons: Mapping[str, Int64Array]) -> int:
-    """Write the jobs of a log that cannot run, in order of line; return how many stand there.
+    """Write the jobs of a log that cannot run, in order of line; return their number.
 
     ``reasons``: the rows of the log for each reason (:func:`qbatch.replay.prepare.reasons_to_skip`).
     """

@@ -1,7 +1,7 @@
-"""Named columns out of a CSV or Parquet file that somebody else may have written, a block of rows at a time.
+"""Named columns of a CSV or Parquet file, possibly of another program, read a block of rows at a time.
 
-Lives here: the reading of numbers and words with the place of whatever is wrong.  What the columns mean stands in
-:mod:`qbatch.results.job_rows`.
+This module reads numbers and words and reports the place of errors.  :mod:`qbatch.results.job_rows` defines the meaning of
+the columns.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.model.record import BoolArray, Int64Array
 
 BLOCK_ROWS = 50_000
-"""Rows that are read or written at once."""
+"""Rows per block of reading and writing."""
 
 _LARGEST = 2**63 - 1
-_CSV_ROWS = 2_000  # larger blocks are slower: the memory of so many small lists is cold
+_CSV_ROWS = 2_000  # larger blocks are slower: the memory of so many small lists is not in the processor's cache
 _SAFE_DIGITS = 12
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 class Block(ABC):
-    """Some rows of a table; every column that the file's header names can be asked for."""
+    """Some rows of a table, with every column that the file's header names."""
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
         self.path = path
@@ -45,25 +45,25 @@ class Block(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Return where a row of the block stands in the file, for messages."""
+        """Return the place of a row in the file, for messages."""
 
     @abstractmethod
     def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
         """Return a column of numbers that are not negative, times ``scale``, rounded to whole numbers.
 
-        With ``may_lack``, nothing and -1 say absent, and are given as -1.
+        With ``may_lack``, an empty cell and -1 mean absent, and become -1.
         """
 
     @abstractmethod
     def coded(self, name: str) -> tuple[list[str], Int64Array]:
-        """Return the distinct words of a column in order of appearance, and each row's place among them."""
+        """Return the distinct words of a column in order of appearance, and each row's index among them."""
 
     def refuse(self, row: int, name: str, reason: str) -> InputError:
         """Return the error for a value of the block."""
         return InputError(f"{self.path}: {self.place(row)}, column {name}: {reason}")
 
     def check(self, name: str, is_wrong: BoolArray, reason: str) -> None:
-        """Refuse the first row that is wrong."""
+        """Refuse the first wrong row."""
         if is_wrong.any():
             raise self.refuse(int(np.argmax(is_wrong)), name, reason)
 
@@ -84,7 +84,7 @@ class CsvBlock(Block):
         return f"line {self.lines[row]}"
 
     def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
-        """Return the numbers of a column; plain digits, which are the rule, take a short way."""
+        """Return the numbers of a column; plain digits, the usual case, are converted fast."""
         texts = self._texts[name]
         if may_lack and "" in texts:
             is_given = np.fromiter(map(bool, texts), bool, len(texts))
@@ -118,7 +118,7 @@ class CsvBlock(Block):
 
 
 def _plain_numbers(texts: Sequence[str], scale: int) -> Int64Array | None:
-    """Return numbers times ``scale`` if all are plain and short enough for this to be exact; else None."""
+    """Return numbers times ``scale`` if all are plain and short enough to be exact; else None."""
     if not texts:
         return np.empty(0, np.int64)
     together = "".join(texts)
@@ -139,7 +139,7 @@ def _plain_numbers(texts: Sequence[str], scale: int) -> Int64Array | None:
 
 
 def _scaled(text: str, scale: int, may_lack: bool) -> int:
-    """Return one number times ``scale``; raise ValueError with the reason when it is none that can be used."""
+    """Return one number times ``scale``; raise ValueError with the reason if it cannot be used."""
     if may_lack and text in ("", "-1", "-1.0"):
         return -1
     if not text:
@@ -176,7 +176,7 @@ class ParquetBlock(Block):
         return f"row {self._first + row + 1}"
 
     def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
-        """Return the numbers of a column of integers, floats or decimals; NaN is absent where that is allowed."""
+        """Return the numbers of a column of integers, floats or decimals; NaN means absent if that is allowed."""
         import pyarrow as pa
 
         column = self._batch.column(name)
@@ -218,10 +218,10 @@ class ParquetBlock(Block):
 
 
 def read_blocks(path: str | Path, wanted: Sequence[str]) -> Iterator[Block]:
-    """Read a CSV or Parquet file, whichever it is, block by block; at least one block, which may hold no rows.
+    """Read a CSV or Parquet file block by block; at least one block, which may hold no rows.
 
     Raises:
-        InputError: naming the file, the line and the reason, when it cannot be read.
+        InputError: it cannot be read; the message names the file, the line and the reason.
     """
     try:
         with open(path, "rb") as file:
@@ -262,7 +262,7 @@ def _csv_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
 def _checked(
     path: str, names: Sequence[str], rows: Sequence[list[str]], line: int
 ) -> tuple[list[list[str]], list[int]]:
-    """Return the rows that are not empty lines, and the line on which each begins."""
+    """Return the rows that are not empty lines, and the line where each begins."""
     kept, lines = [], []
     for row in rows:
         if row:
@@ -275,7 +275,7 @@ def _checked(
 
 
 class _NoRows(CsvBlock):
-    """A table that has a header and nothing else."""
+    """A table with a header and no rows."""
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
         Block.__init__(self, path, names)
@@ -324,7 +324,7 @@ def arrow(what: str) -> Any:
     """Return pyarrow.
 
     Raises:
-        UsageError: if it is not installed; the message begins with ``what`` needs it.
+        UsageError: it is not installed; the message says that ``what`` needs it.
     """
     try:
         import pyarrow as pa

@@ -1,7 +1,7 @@
 """Sweeps: thousands of runs, each made once and kept.
 
-What lives here: the grid of a sweep and its cases, what makes one run, the store that keeps runs by the hash of all that they
-depend on, the executors that share them (processes here, workers of a Dask cluster), the table of runs and its summary with
-intervals.  The studies of the papers run on the same store and executors.  What must never come in: how a policy decides, how a
-run is replayed or measured (``replay``, ``metrics``), pictures and pages (``reports``), a terminal (``cli``).
+This package holds the grid of a sweep and its cases, the making of one run, and the store that keeps runs by the hash of
+their inputs.  It also holds the executors that share them (processes here, workers of a Dask cluster), and the table of runs
+with its summary and intervals.  The studies of the papers use the same store and executors.  It does not define how policies
+decide, how runs are replayed or measured (``replay``, ``metrics``), pictures and pages (``reports``), or a terminal (``cli``).
 """

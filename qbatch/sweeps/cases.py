@@ -1,4 +1,4 @@
-"""The cases of a sweep: one run each, in places and values of the grid; and what all of them share."""
+"""The cases of a sweep, one run each, as indices and values of the grid; and the data that all of them share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from qbatch.sweeps.grid import Grid
 from qbatch.workloads.log import Log
 
 ALL, NONE, OF_LOG = "all", "none", "log"
-"""The whole log as a window, a log that is not drawn anew, and the machine that the log names."""
+"""The whole log as a window, a log that is not resampled, and the machine of the log."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One run: places in the grid's logs, machines and windows, and values of its other axes.
+    """One run: indices of the grid's logs, machines and windows, and values of its other axes.
 
-    ``seed``: None where nothing is drawn, so that every seed would give the same run.
+    ``seed``: None if nothing is drawn, so that every seed would give the same run.
     """
 
     log: int
@@ -32,10 +32,11 @@ class Case(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What all runs of a sweep share: the grid; its logs, None where a model generates one; its machines, None for the log's own.
+    """The shared data of all runs of a sweep: the grid; its logs, None for one that a model generates; its machines, None for
+    the log's own.
 
-    ``policies``: by name the hash of the source of each that is a user's own, else an empty text.  ``key``: tells one context
-    from another in a worker that sees several.
+    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.  ``key``: distinguishes contexts
+    in a worker that gets several.
     """
 
     grid: Grid

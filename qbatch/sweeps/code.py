@@ -1,8 +1,8 @@
-"""What a run depends on of the program itself: hashes of source files.
+"""Hashes of the source files of the program on which a run depends.
 
-A study of a paper names the modules that have a part in a run, and is made again only if one of them has changed, comments apart
-(:func:`hash_of`); a sweep takes every file of the rooms that decide, replay and measure (:func:`program_digest`), which costs
-next to nothing.
+A study of a paper names the modules that take part in a run, and repeats it only if one of them has changed, apart from
+comments (:func:`hash_of`).  A sweep takes every file of the packages that decide, replay and measure
+(:func:`program_digest`), which is very fast.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from qbatch.policies.registry import load_policy
 _ROOT = Path(__file__).parents[1]
 _ROOMS = ("model", "planning", "engine", "policies", "workloads", "replay", "metrics")
 _REGISTRY = "qbatch.policies.registry"
-"""It imports every policy, each where it is made; only the policy that is run counts."""
+"""The module imports every policy, each where it is created; only the policy that runs counts."""
 
 
 @cache
 def program_digest() -> str:
-    """Return a hash of the source of the rooms on which the figures of a run depend."""
+    """Return a hash of the source of the packages on which the figures of a run depend."""
     found = hashlib.sha256()
     for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
         found.update(f"{path.relative_to(_ROOT).as_posix()}\n".encode())
@@ -40,10 +40,10 @@ def program_digest() -> str:
 
 
 def digest_of_policy(policy: Any) -> str:
-    """Return a hash of the source of a user's own modules that a policy comes from; an empty text where it is one of ours.
+    """Return a hash of the source of a user's own modules that define a policy; an empty text for a built-in policy.
 
-    They are those of its class, its bases and its parts, and what these import in turn, but for installed packages.  What has
-    no file, as a class typed in a notebook, counts as another policy in every process.
+    They are the modules of its class, its bases and its parts, and what these import in turn, without installed packages.  A
+    class without a file, such as one defined in a notebook, counts as another policy in every process.
     """
     found = hashlib.sha256()
     names = own_modules(policy)
@@ -54,11 +54,11 @@ def digest_of_policy(policy: Any) -> str:
 
 
 _READ: dict[str, str] = {}
-"""By policies of a user's own, the hash of their source as this process has read it."""
+"""The hash of the source that this process has read, by the text of a user's own policy."""
 
 
 def policy_by_digest(text: str, digest: str) -> Policy:
-    """Return a policy; one of a user's own, which has a digest, as its files are now, also where this process has read others."""
+    """Return a policy; a user's own, which has a digest, from its current files, even if this process has read older ones."""
     policy = load_policy(text)
     if digest and _READ.get(text) != digest:
         for name in (each for each in own_modules(policy) if each != "__main__"):
@@ -70,7 +70,7 @@ def policy_by_digest(text: str, digest: str) -> Policy:
 
 
 def own_modules(policy: Any) -> list[str]:
-    """Return the names of a user's own modules that a policy comes from, in their order."""
+    """Return the names, sorted, of a user's own modules that define a policy."""
     parts = list(getattr(policy, "__dict__", {}).values())
     waiting = {each.__module__ for one in (policy, *parts) for each in type(one).__mro__}
     found: set[str] = set()
@@ -88,7 +88,7 @@ def own_modules(policy: Any) -> list[str]:
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Tell whether a module is a user's own: no part of qbatch, of Python or of an installed package."""
+    """Whether a module is a user's own: not part of qbatch, of Python or of an installed package."""
     if module.__name__.partition(".")[0] in ("qbatch", *sys.stdlib_module_names) and module.__name__ != "__main__":
         return False
     source = getattr(module, "__file__", None)
@@ -98,7 +98,7 @@ def _is_own(module: ModuleType) -> bool:
 
 
 def hash_of(asked: str, modules: Iterable[str]) -> str:
-    """Return a hash of what was asked for and of these modules of qbatch with all that they import."""
+    """Return a hash of a request and of these modules of qbatch with all that they import."""
     found = hashlib.sha256(f"{asked}\n".encode())
     for name in sorted(imported(set(modules))):
         found.update(f"{name}\n{_code(name)}\n".encode())
@@ -106,14 +106,14 @@ def hash_of(asked: str, modules: Iterable[str]) -> str:
 
 
 def modules_of_policy(policy: Any) -> set[str]:
-    """Return the modules of qbatch that a policy and its parts come from."""
+    """Return the modules of qbatch that define a policy and its parts."""
     parts = {type(policy).__module__, *(type(part).__module__ for part in vars(policy).values())}
     return {name for name in parts if name.startswith("qbatch.")}
 
 
 @cache
 def _code(name: str) -> str:
-    """Return what a module does, as text: comments and docstrings have no part in it."""
+    """Return the code of a module as text, without comments and docstrings."""
     tree = ast.parse(_file(name).read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
@@ -126,7 +126,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def imported(names: set[str]) -> set[str]:
-    """Return these modules of qbatch and all that they import, one through the other."""
+    """Return these modules of qbatch and all that they import, directly or not."""
     known: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -145,7 +145,7 @@ def _imports(name: str) -> tuple[str, ...]:
 
 
 def _each_import(name: str) -> Iterator[str]:
-    if name == "qbatch":  # what the package exports is loaded by who asks for it
+    if name == "qbatch":  # the package loads its exports only on demand
         return
     tree = ast.parse(_file(name).read_bytes())
     for node in tree.body if name == _REGISTRY else ast.walk(tree):

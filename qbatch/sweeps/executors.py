@@ -1,9 +1,8 @@
-"""Where runs are made: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
+"""Executors of runs: this process, processes of this machine, or the workers of a Dask cluster; all by one protocol.
 
-Cases go out in chunks that take about a quarter of a second, so that thousands of short runs cost little, and come back as
-outcomes in any order.  What a run needs beside its case, the *context* (logs, machines), reaches each worker once.  Where a
-worker is lost, its cases are made again, one at a time; a case with which a worker is lost again and again is given up, with that
-as its error.
+Cases are sent in chunks of about a quarter of a second, so that thousands of short runs cost little, and come back as
+outcomes in any order.  The *context* of a run (logs, machines) reaches each worker once.  The cases of a lost worker are run
+again, one at a time; a case that loses its worker again and again is given up, with that as its error.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.sweeps.code import program_digest
 
 WORKERS = len(os.sched_getaffinity(0))
-"""As many processes as there are cores for this one."""
+"""Default number of processes: the cores available to this one."""
 
 CHUNK_SECONDS = 0.25
-"""How long a chunk of cases is to take."""
+"""Target duration of a chunk of cases."""
 
 LOSSES = 3
-"""With how many lost workers a case is given up."""
+"""Number of lost workers after which a case is given up."""
 
 _LARGEST_CHUNK = 500
 _IN_FLIGHT = 2
-"""Chunks under way for each worker: one that runs and one that waits."""
+"""Chunks in flight for each worker: one that runs and one that waits."""
 
 _DASK_SECONDS = 10
 _LOOK_SECONDS = 1.0
@@ -57,19 +56,19 @@ _ALONE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where runs are made: in processes of this machine (1: in this one), or by the Dask cluster of an address."""
+    """The place of runs: processes of this machine (1: this process), or the Dask cluster of an address."""
 
     processes: int = WORKERS
     address: str | None = None
 
     @property
     def is_here(self) -> bool:
-        """Whether everything runs in this process."""
+        """Whether every run is made in this process."""
         return self.address is None and self.processes == 1
 
 
 class CaseOutcome(NamedTuple):
-    """What came of a case: its value, or an error; how many seconds it took; whether its workers were lost."""
+    """The outcome of a case: its value, or an error; its duration in seconds; whether its workers were lost."""
 
     case: Any
     value: Any
@@ -79,14 +78,14 @@ class CaseOutcome(NamedTuple):
 
 
 Make = Callable[[Any, Any], Any]
-"""What makes a run: it is given the context and a case.  A function of a module, so that workers can import it."""
+"""A function that makes a run of the context and a case; a function of a module, so that workers can import it."""
 
 
 def place_of(text: str) -> Place:
-    """Return the place that ``local``, ``local:N`` (processes) or ``dask=ADDRESS`` names.
+    """Return the place named by ``local``, ``local:N`` (processes) or ``dask=ADDRESS``.
 
     Raises:
-        UsageError: it names none.
+        UsageError: the text names none.
     """
     kind, _, rest = text.partition("=")
     if kind == "dask" and rest:
@@ -98,10 +97,10 @@ def place_of(text: str) -> Place:
 
 
 def each_outcome(make: Make, cases: Iterable[Any], place: Place, context: Any = None) -> Iterator[CaseOutcome]:
-    """Give the outcome of each case as it is there; ``cases`` are taken from their iterator when there is room for them.
+    """Yield the outcome of each case when it is ready; ``cases`` are taken from their iterator only as workers become free.
 
     Raises:
-        InputError: nobody answers at the address, or qbatch there is not the qbatch here.
+        InputError: no scheduler answers at the address, or qbatch differs there.
     """
     if place.is_here:
         for case in cases:
@@ -124,7 +123,7 @@ def _outcome(make: Make, context: Any, case: Any) -> CaseOutcome:
 
 
 def make_chunk(make: Make, context: Any, cases: list[Any]) -> list[CaseOutcome]:
-    """Make some cases one after another; on a worker."""
+    """Run some cases one after another, on a worker."""
     return [_outcome(make, context, case) for case in cases]
 
 
@@ -139,7 +138,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Sharing:
-    """Chunks that wait, are under way, or are made again because a worker was lost."""
+    """Chunks that wait, are in flight, or run again because a worker was lost."""
 
     make: Make
     source: Iterator[Any]
@@ -149,7 +148,7 @@ class _Sharing:
     under_way: dict[Future[list[CaseOutcome]], _Chunk] = field(default_factory=dict)
 
     def outcomes(self) -> Iterator[CaseOutcome]:
-        """Give all outcomes."""
+        """Yield all outcomes."""
         while self._fill():
             done, _ = wait(self.under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
             self.pool.check()
@@ -158,7 +157,7 @@ class _Sharing:
                 chunk = self.under_way.pop(future)
                 try:
                     found = future.result()
-                except CancelledError:  # what it needed went with another worker
+                except CancelledError:  # its inputs were lost with another worker
                     lost.append(chunk)
                     continue
                 except Exception as error:
@@ -173,7 +172,7 @@ class _Sharing:
                 yield from self._lost(lost)
 
     def _fill(self) -> bool:
-        """Send out as many chunks as there is room for; those of lost workers one at a time.  Tell whether any is under way."""
+        """Send chunks until all workers are busy, those of lost workers one at a time; return whether any is in flight."""
         while len(self.under_way) < (1 if self.again else _IN_FLIGHT * max(self.pool.workers(), 1)):
             chunk = self.again.popleft() if self.again else _Chunk(list(islice(self.source, self.size)))
             if not chunk.cases:
@@ -182,18 +181,18 @@ class _Sharing:
         return bool(self.under_way)
 
     def _learn(self, found: list[CaseOutcome]) -> None:
-        """Take longer chunks where runs are short; by little at a time, as runs differ."""
+        """Make chunks longer if runs are short; by little at a time, because runs differ."""
         seconds = sum(each.seconds for each in found) / len(found)
         fitting = int(CHUNK_SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(fitting, 4 * self.size, _LARGEST_CHUNK))
 
     def _lost(self, lost: list[_Chunk]) -> Iterator[CaseOutcome]:
-        """Queue the cases of lost workers again, each by itself, and give up those that have lost too many."""
+        """Queue the cases of lost workers again, each alone, and give up those that have lost too many."""
         if self.pool.restarts():
             lost += self.under_way.values()
             self.under_way.clear()
         for chunk in lost:
-            # Where several were under way, which of them is to blame is seen only when each is alone.
+            # If several cases were in flight, the guilty one is found only when each runs alone.
             if chunk.losses >= LOSSES:
                 text = f"the worker was lost {chunk.losses} times while it made this run (killed, or out of memory)"
                 yield from (CaseOutcome(case, None, text, 0.0, True) for case in chunk.cases)
@@ -202,17 +201,17 @@ class _Sharing:
 
 
 class _Pool(ABC):
-    """Workers: what the two kinds have in common."""
+    """A pool of workers, the common part of the two kinds."""
 
     losses: tuple[type[Exception], ...] = ()
-    """The errors, beside those of every executor, which say that a worker was lost."""
+    """Errors, in addition to those of every executor, which mean that a worker was lost."""
 
     executor: Executor
     context: Any = None
 
     @abstractmethod
     def take(self, context: Any) -> None:
-        """Let all workers have the context."""
+        """Send the context to all workers."""
 
     @abstractmethod
     def workers(self) -> int:
@@ -222,11 +221,11 @@ class _Pool(ABC):
     def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk."""
 
-    def check(self) -> None:  # noqa: B027 - most pools have nothing to refuse
-        """Refuse to wait for what cannot come any more."""
+    def check(self) -> None:  # noqa: B027 - most pools have nothing to check
+        """Stop waiting for results that cannot come any more."""
 
     def restarts(self) -> bool:
-        """Begin afresh after a loss; tell whether all that was under way is gone with it."""
+        """Restart after a loss; return whether all chunks in flight are lost with it."""
         return False
 
 
@@ -234,7 +233,7 @@ class _Pool(ABC):
 
 
 class _Processes(_Pool):
-    """Processes of this machine, begun afresh: a fork of one that draws bars in a thread may inherit a lock that nobody holds."""
+    """Processes of this machine, started fresh: a fork of one that draws bars in a thread may inherit a lock for ever."""
 
     def __init__(self, count: int, stack: ExitStack) -> None:
         self.count = count
@@ -242,7 +241,7 @@ class _Processes(_Pool):
         stack.callback(self._end)
 
     def take(self, context: Any) -> None:
-        """Begin the processes; each is handed the context when it begins."""
+        """Start the processes; each gets the context when it starts."""
         self.context = context
         self.executor = ProcessPoolExecutor(
             self.count, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(context,)
@@ -266,13 +265,13 @@ class _Processes(_Pool):
         return future
 
     def restarts(self) -> bool:
-        """Begin all processes again: where one is lost, the executor ends the others."""
+        """Start all processes again: if one is lost, the executor ends the others."""
         self._end()
         self.take(self.context)
         return True
 
     def _end(self) -> None:
-        """End the processes at once, also in the middle of a run, which nobody waits for any more."""
+        """End the processes at once, even during a run that is no longer wanted."""
         for process in self.begun:
             process.terminate()
         self.executor.shutdown(cancel_futures=True)
@@ -281,7 +280,7 @@ class _Processes(_Pool):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Begin processes that do not import the program again which began them: it may have no guard, and no run needs it."""
+    """Start processes that do not import the main program: it may have no guard, and no run needs it."""
     main = vars(sys.modules["__main__"])
     kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
@@ -297,7 +296,7 @@ _CONTEXT: Any = None
 
 
 def _begin_process(context: Any) -> None:
-    """Keep the context; leave Ctrl-C to the process that the user talks to, which ends this one; do not outlive it."""
+    """Keep the context; leave Ctrl-C to the parent, which ends this process; end when the parent is gone."""
     global _CONTEXT
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -305,7 +304,7 @@ def _begin_process(context: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait until the process that began this one is gone, also if it was killed, and end at once."""
+    """Wait until the parent is gone, even if it was killed, and end at once."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -320,7 +319,7 @@ def _make_here(make: Make, cases: list[Any]) -> list[CaseOutcome]:
 
 
 class _Cluster(_Pool):
-    """The workers of a Dask cluster; a chunk whose worker is lost is sent to another by Dask itself, a few times."""
+    """The workers of a Dask cluster; Dask itself sends the chunk of a lost worker to another, a few times."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
         try:
@@ -342,36 +341,36 @@ class _Cluster(_Pool):
         if not self.workers():
             raise InputError(f"--on dask={address}: the cluster has no workers; start some (dask worker {address})")
         self._check()
-        self.tasks: set[Any] = set()  # under way: Dask cancels one to which nobody holds on
+        self.tasks: set[Any] = set()  # in flight: Dask cancels a task without a reference
 
     def take(self, context: Any) -> None:
-        """Send the context to every worker once; one that comes later asks another for it."""
+        """Send the context to every worker once; a later worker gets it from another one."""
         self.given = context
         self.context = None if context is None else self.client.scatter([context], broadcast=True, hash=False)[0]
 
     def workers(self) -> int:
-        """Return how many threads the workers have together, as the scheduler knows them now."""
+        """Return the total number of threads of the workers, as the scheduler knows them now."""
         try:
             threads: dict[str, int] = self.client.nthreads()
-        except (OSError, RuntimeError):  # the scheduler does not answer: ``check`` says so when it is given up
+        except (OSError, RuntimeError):  # the scheduler does not answer: ``check`` reports this when it gives up
             return 0
         return sum(threads.values())
 
     def check(self) -> None:
-        """Give up where the scheduler is gone, or has had no worker for a while."""
+        """Give up if the scheduler is gone, or has had no worker for a while."""
         if self.client.status in ("closed", "closing"):
-            raise QbatchError(f"--on dask={self.address}: the scheduler is gone; the runs that were made are kept, call again")
+            raise QbatchError(f"--on dask={self.address}: the scheduler is gone; finished runs are kept; call again")
         now = time.monotonic()
         if self.client.status != "running" or self.workers():
             self.alone_since = now
         elif now - self.alone_since > _ALONE_SECONDS:
             raise QbatchError(
-                f"--on dask={self.address}: the cluster has had no workers for {_ALONE_SECONDS} s; the runs that were made are "
-                "kept, call again when there are some"
+                f"--on dask={self.address}: the cluster has had no workers for {_ALONE_SECONDS} s; finished runs are "
+                "kept; call again when there are some"
             )
 
     def restarts(self) -> bool:
-        """Send the context again if it went with the workers that had it; what others make goes on."""
+        """Send the context again if it was lost with its workers; other chunks continue."""
         if self.context is not None and self.context.status in ("lost", "cancelled", "error") and self.workers():
             self.take(self.given)
         return False
@@ -379,11 +378,11 @@ class _Cluster(_Pool):
     def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
         """Send out a chunk.
 
-        Dask's own executor never ends a future whose result was lost on its way (cfexecutor.py of distributed 2026.8).
+        Dask's own executor never ends a future if its result was lost on the way (cfexecutor.py of distributed 2026.8).
         """
         try:
             task = self.client.submit(make_chunk, make, self.context, cases, pure=False, retries=LOSSES)
-        except RuntimeError:  # the client was closed since the last look
+        except RuntimeError:  # the client was closed meanwhile
             self.check()
             raise
         outcomes: Future[list[CaseOutcome]] = Future()
@@ -392,7 +391,7 @@ class _Cluster(_Pool):
         return outcomes
 
     def _hand_on(self, outcomes: Future[list[CaseOutcome]], task: Any) -> None:
-        """Give the result of a task that has ended, or its error, to the one who waits for it."""
+        """Give the result of a task that has ended, or its error, to the future that waits for it."""
         try:
             outcomes.set_result(task.result())
         except BaseException as error:
@@ -400,7 +399,7 @@ class _Cluster(_Pool):
         self.tasks.discard(task)
 
     def _check(self) -> None:
-        """Refuse workers that have no qbatch, or another one: their figures would not be ours."""
+        """Refuse workers without qbatch, or with another version: their figures would differ."""
         ours = program_digest()
         found = self.client.run(program_digest, on_error="return")
         for worker, digest in sorted(found.items()):
@@ -412,7 +411,7 @@ class _Cluster(_Pool):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let Dask not write of what is lost: the error says it."""
+    """Silence Dask's messages about losses: the error reports them."""
     import logging
 
     log = logging.getLogger("distributed")

@@ -1,6 +1,6 @@
-"""The grid of a sweep: its axes, how each is written, and what is refused before any run.
+"""The grid of a sweep: its axes, the form of their values, and the checks before any run.
 
-A grid is written as a file (TOML) or as options; both are the same texts.  Every axis has one value or several; a sweep runs
+A grid is written as a file (TOML) or as options, with the same texts.  Every axis has one value or several; a sweep runs
 every combination.  ``load = "0.7:1.1:0.05"`` is a range with both ends, ``seed = "1:20"`` one of whole numbers.
 """
 
@@ -22,29 +22,29 @@ _MOST_VALUES = 100_000
 
 AXES = {
     "log": "workload logs, or models that generate them (lublin:jobs=5000,procs=128)",
-    "machine": "machine files, origin2000, or numbers of processors; the log's own if not told",
-    "window": "spans of submission, FROM..TO in log seconds or ISO times; all: the whole log",
-    "resample": "none, weeks or users: the log drawn anew from its weeks or its users",
-    "load": "the gaps between arrivals are divided by it",
-    "estimates": "where estimates come from, as --estimates of qbatch replay",
-    "seed": "of all that is drawn: replicas of one experiment",
-    "policy": "as -p of qbatch replay",
+    "machine": "machine files, origin2000, or numbers of processors; the log's own by default",
+    "window": "spans of submission, FROM..TO in log seconds or ISO times; all for the whole log",
+    "resample": "none, weeks or users: resample the log by weeks or users",
+    "load": "factors that divide the gaps between arrivals",
+    "estimates": "sources of estimates, as --estimates of qbatch replay",
+    "seed": "seeds of all draws: replicas of one experiment",
+    "policy": "policies, as -p of qbatch replay",
 }
-"""The axes, in the order in which they vary: the last one fastest.  With what each holds."""
+"""The axes and their values, in the order in which they vary: the last one fastest."""
 
 OPTIONS = {
-    "first": "at most so many jobs of each log",
-    "warmup": "seconds after the first submission whose jobs run but are not counted",
+    "first": "largest number of jobs of each log",
+    "warmup": "seconds after the first submission in which jobs run but are not counted",
     "kill": "whether a job that reaches its estimate ends there",
     "closed": "whether users wait for their jobs before they submit the next",
     "audit": "whether the invariants of each schedule are checked",
     "lenient": "whether rows of a log that cannot be read are skipped",
 }
-"""What is the same for every run, with what each means."""
+"""The options that are the same for every run, with their meaning."""
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep runs: the values of each axis (``AXES``) and the options of every run (``OPTIONS``)."""
+    """The runs of a sweep: the values of each axis (``AXES``) and the options of every run (``OPTIONS``)."""
 
     log: tuple[str, ...]
     policy: tuple[str, ...] = ("fcfs", "easy", "conservative")
@@ -67,19 +67,19 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(axis for axis in AXES if len(getattr(self, axis)) > 1)
 
 
-def grid_of(told: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
-    """Return the grid that texts, numbers and lists say.
+def grid_of(given: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
+    """Return the grid described by texts, numbers and lists.
 
     Args:
-        told: by the names of ``AXES`` and ``OPTIONS``; an axis is a list, one value, or a range as text.
-        where: what a message calls their origin.
-        form: how a message writes the name of an axis or option, ``--{}`` on a command line.
+        given: values by the names of ``AXES`` and ``OPTIONS``; an axis is a list, one value, or a range as text.
+        where: the name of their origin in messages.
+        form: the form of the name of an axis or option in messages, ``--{}`` on a command line.
 
     Raises:
-        UsageError: naming the axis, the value in it and what it takes.
+        UsageError: a value is wrong; the message names the axis, the value and the possible values.
     """
     values: dict[str, Any] = {}
-    for name, value in told.items():
+    for name, value in given.items():
         place = f"{where}: {form.format(name)}"
         if name in AXES:
             values[name] = _axis(name, value, place)
@@ -87,44 +87,44 @@ def grid_of(told: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:
             values[name] = _option(name, value, place)
         else:
             known = (*AXES, *OPTIONS)
-            raise UsageError(f"{place}: is no axis and no option of a sweep{suggestion(name, known)} (known: {', '.join(known)})")
+            raise UsageError(f"{place}: is not an axis or option of a sweep{suggestion(name, known)} (known: {', '.join(known)})")
     if "log" not in values:
-        raise UsageError(f"{where}: {form.format('log')} is missing; name the logs that are to be replayed")
+        raise UsageError(f"{where}: {form.format('log')} is missing; name the logs to replay")
     return Grid(**values)
 
 
 def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
-    """Read the file of a grid: return what it tells of axes and options, and the ``out`` that it names.
+    """Read the file of a grid: return its axes and options, and the ``out`` that it names.
 
     Logs, machines and ``out`` are relative to the folder of the file.
 
     Raises:
-        InputError: it cannot be read, is no TOML, or of another schema.
+        InputError: it cannot be read, is not TOML, or has another schema.
     """
     try:
         with open(path, "rb") as file:
-            told = tomllib.load(file)
+            given = tomllib.load(file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {error}") from error
-    schema = told.pop("schema", None)
+        raise InputError(f"{path}: is not TOML: {error}") from error
+    schema = given.pop("schema", None)
     if schema != SCHEMA:
-        said = "does not say schema = 1" if schema is None else f"says schema = {schema!r}"
+        said = "does not contain schema = 1" if schema is None else f"contains schema = {schema!r}"
         raise InputError(f"{path}: {said}; begin the file of a sweep with schema = {SCHEMA}")
     folder = Path(path).parent
-    out = told.pop("out", None)
+    out = given.pop("out", None)
     if out is not None and not isinstance(out, str):
-        raise InputError(f"{path}: out = {out!r} is no name of a directory")
+        raise InputError(f"{path}: out = {out!r} is not the name of a directory")
     for axis in ("log", "machine"):
-        if axis in told:
-            several = told[axis] if isinstance(told[axis], list) else [told[axis]]
-            told[axis] = [_beside(folder, one) for one in several]
-    return told, None if out is None else str(folder / out)
+        if axis in given:
+            several = given[axis] if isinstance(given[axis], list) else [given[axis]]
+            given[axis] = [_beside(folder, one) for one in several]
+    return given, None if out is None else str(folder / out)
 
 
 def _beside(folder: Path, value: Any) -> Any:
-    """Return a file as it is found from here, if there is such a file beside the grid's own."""
+    """Return the path of a file relative to the grid's folder, if there is such a file; else the value."""
     return str(folder / value) if isinstance(value, str) and (folder / value).is_file() else value
 
 
@@ -139,23 +139,23 @@ def _axis(name: str, value: Any, place: str) -> tuple[Any, ...]:
         raise UsageError(f"{place}: has {len(found):,} values, more than {_MOST_VALUES:,}")
     for one, count in Counter(found).items():
         if count > 1:
-            raise UsageError(f"{place}: {one} is there twice; write it once")
+            raise UsageError(f"{place}: {one} occurs twice; write it once")
     return tuple(found)
 
 
 def _values(name: str, one: Any, place: str) -> list[Any]:
-    """Return the values that one entry of an axis says: several where it is a range."""
+    """Return the values of one entry of an axis: several for a range."""
     if name in ("seed", "load"):
         read = _seeds if name == "seed" else _loads
         parts = one.split(",") if isinstance(one, str) else [one]
         return [value for part in parts for value in read(part, place)]
     if isinstance(one, bool) or not isinstance(one, str | int):
-        raise UsageError(f"{place}: {one!r} is no text; it takes {AXES[name]}")
+        raise UsageError(f"{place}: {one!r} is not a text; use {AXES[name]}")
     text = str(one).strip()
     if not text:
-        raise UsageError(f"{place}: an empty text is no value; it takes {AXES[name]}")
+        raise UsageError(f"{place}: an empty text is not a value; use {AXES[name]}")
     if name == "window" and text != "all" and ".." not in text:
-        raise UsageError(f"{place}: {text!r} is no span; write FROM..TO, either of which may be left out, or all")
+        raise UsageError(f"{place}: {text!r} is not a span; write FROM..TO, either of which may be left out, or all")
     return [text]
 
 
@@ -163,10 +163,10 @@ def _seeds(one: Any, place: str) -> list[int]:
     text = str(one)
     parts = text.split(":")
     if isinstance(one, bool) or len(parts) > 2 or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise UsageError(f"{place}: {text!r} is no seed; use whole numbers from 0, or a range such as 1:20")
+        raise UsageError(f"{place}: {text!r} is not a seed; use whole numbers from 0, or a range such as 1:20")
     first, last = int(parts[0]), int(parts[-1])
     if last < first or last - first >= _MOST_VALUES:
-        raise UsageError(f"{place}: {text!r} holds no seed, or too many; the range is FIRST:LAST, both of them in it")
+        raise UsageError(f"{place}: {text!r} holds no seed, or too many; the range is FIRST:LAST, including both")
     return list(range(first, last + 1))
 
 
@@ -177,7 +177,7 @@ def _loads(one: Any, place: str) -> list[float]:
     except InvalidOperation:
         parts = []
     if isinstance(one, bool) or len(parts) not in (1, 3) or not all(part.is_finite() for part in parts):
-        raise UsageError(f"{place}: {text!r} is no load; use numbers, or a range FIRST:LAST:STEP such as 0.7:1.1:0.05")
+        raise UsageError(f"{place}: {text!r} is not a load; use numbers, or a range FIRST:LAST:STEP such as 0.7:1.1:0.05")
     if len(parts) == 3:
         first, last, step = parts
         if step <= 0 or last < first or (last - first) / step >= _MOST_VALUES:
@@ -185,7 +185,7 @@ def _loads(one: Any, place: str) -> list[float]:
         parts = [first + place * step for place in range(int((last - first) / step) + 1)]
     for part in parts:
         if not Decimal("0.000001") <= part <= 1_000_000:
-            raise UsageError(f"{place}: {part} is no load; use factors from 0.000001 to 1000000")
+            raise UsageError(f"{place}: {part} is not a load; use factors from 0.000001 to 1000000")
     return [float(part) for part in parts]
 
 
@@ -196,13 +196,13 @@ def _option(name: str, value: Any, place: str) -> Any:
         return value
     if name == "first":
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UsageError(f"{place}: {value!r} is no number of jobs; use a whole number from 1")
+            raise UsageError(f"{place}: {value!r} is not a number of jobs; use a whole number from 1")
         return value
     return _seconds(value, place)
 
 
 def _seconds(value: Any, place: str) -> float:
-    """Return the seconds that ``3600``, ``90m``, ``12h``, ``7d`` or ``1w`` are."""
+    """Return the seconds of ``3600``, ``90m``, ``12h``, ``7d`` or ``1w``."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     text = str(value)
     number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
@@ -211,5 +211,5 @@ def _seconds(value: Any, place: str) -> float:
     except ValueError:
         seconds = -1.0
     if isinstance(value, bool) or not 0 <= seconds < 1e12:
-        raise UsageError(f"{place}: {text!r} is no time; use seconds, or a number with s, m, h, d or w (such as 7d)")
+        raise UsageError(f"{place}: {text!r} is not a time; use seconds, or a number with s, m, h, d or w (such as 7d)")
     return seconds

@@ -1,4 +1,4 @@
-"""Cases that are made once: what a study of a paper keeps in a folder, and goes on from."""
+"""Cases that are made once: a study of a paper keeps them in a folder and resumes from there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from qbatch.sweeps.executors import WORKERS, Place, each_outcome
 from qbatch.sweeps.store import Kept, RunStore
 
 Tell = Callable[[str, int, int], None]
-"""Told of progress: what is being run, how many runs of it are done, how many there are."""
+"""A receiver of progress: the name of the current work, the number of its finished runs, their total."""
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
-    """Take progress and tell nobody."""
+    """Ignore progress."""
 
 
 class OfCase(Protocol):
-    """A run that says what it was asked for."""
+    """A run that knows its case."""
 
     @property
     def case(self) -> Any: ...
@@ -33,30 +33,30 @@ Value = TypeVar("Value")
 
 
 class KeptCases(Generic[CaseRun]):
-    """Runs of one type in the store of a folder, by their case and the hash of the sources that have a part in it."""
+    """Runs of one type in the store of a folder, by their case and the hash of the sources that take part in it."""
 
     def __init__(self, folder: Path, run: type[CaseRun], sources_of: Callable[[Any], str]) -> None:
-        """Keep runs in this folder; it is made if only it is missing.
+        """Keep runs in this folder; it is created if its parent exists.
 
         Args:
-            folder: where.
+            folder: the folder.
             run: the type of a run.
-            sources_of: gives for a case a hash of all that its run depends on, but for the case itself.
+            sources_of: returns for a case a hash of all that its run depends on, without the case itself.
 
         Raises:
-            OutputError: if it cannot be made, or another process is at work there.
+            OutputError: the folder cannot be created, or another process uses it.
         """
         self.folder, self.run, self.sources_of = folder, run, sources_of
         self.store = RunStore(folder)
         self.read_count = 0
-        """How many runs were found there."""
+        """Number of runs found in the folder."""
 
     def key_of(self, case: Any) -> str:
         """Return the key of a case."""
         return hashlib.sha256(f"{case!r}\n{self.sources_of(case)}".encode()).hexdigest()
 
     def read(self, cases: Sequence[Any]) -> dict[Any, CaseRun]:
-        """Return the runs that are kept of some cases, made by the sources that there are."""
+        """Return the kept runs of some cases, if the current sources made them."""
         keys = {self.key_of(case): case for case in cases}
         there = self.store.find(list(keys))
         found = {keys[key]: msgspec.convert(kept.value, self.run) for key, kept in there.items() if kept.error is None}
@@ -64,7 +64,7 @@ class KeptCases(Generic[CaseRun]):
         return found
 
     def write(self, one: CaseRun) -> None:
-        """Keep a run in place of what was kept of its case."""
+        """Keep a run in place of an earlier one of its case."""
         self.store.put([(self.key_of(one.case), Kept(one))])
 
 
@@ -77,10 +77,10 @@ def made_or_kept(
     workers: int = WORKERS,
     kept: KeptCases[CaseRun] | None = None,
 ) -> list[CaseRun]:
-    """Return the runs of all cases, in their order; ``workers`` processes share them, with one everything runs in this one.
+    """Return the runs of all cases, in their order; ``workers`` processes share them, and one worker is this process.
 
-    Runs that ``kept`` has are not made again; those that are made are kept there one by one, so that a study that was
-    interrupted goes on where it stopped.  ``what``: the name under which progress is told.
+    Runs in ``kept`` are not repeated.  New runs are kept one by one, so that an interrupted study resumes where it stopped.
+    ``what``: the name of the work in reports of progress.
 
     Raises:
         QbatchError: a run failed.
@@ -98,7 +98,7 @@ def made_or_kept(
 def each_made(
     make: Callable[[Any], Value], cases: Sequence[Any], *, workers: int = WORKERS
 ) -> Iterator[tuple[Any, Value]]:
-    """Give each case and what is made of it, as they are made.
+    """Yield each case and its value, in the order of completion.
 
     Raises:
         QbatchError: a run failed.

@@ -1,6 +1,6 @@
-"""What a sweep is going to run: the grid with its logs read, its machines known and its policies named, and its cases in order.
+"""The plan of a sweep: the grid with its logs read, its machines known and its policies named, and its cases in order.
 
-What can be known to be wrong is refused here, before the long work.
+Errors that can be known in advance are reported here, before the long work.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _KEY_SCHEMA = 1
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """A grid that can be run.
+    """A grid that can run.
 
-    ``log_digests``: the SHA-256 of each log as it is stored, None where a model generates it.  ``machines``: None for the log's
-    own.  ``policy_digests``: by the policies' names, of source that is no part of qbatch.
+    ``log_digests``: the SHA-256 of each stored log, None for one that a model generates.  ``machines``: None for the log's
+    own.  ``policy_digests``: hashes of source outside of qbatch, by the policies' names.
     """
 
     grid: Grid
@@ -48,7 +48,7 @@ class SweepPlan:
     policy_digests: dict[str, str]
 
     def context(self) -> Context:
-        """Read the logs and return what all runs share.
+        """Read the logs and return the shared data of all runs.
 
         Raises:
             InputError: a log cannot be used, or has changed since the plan was made.
@@ -59,13 +59,13 @@ class SweepPlan:
         for text, digest in zip(grid.log, self.log_digests, strict=True):
             log = None if digest is None else read_log(text, lenient=grid.lenient)
             if log is not None and log.sha256 != digest:
-                raise InputError(f"{text}: changes while it is read; take a copy of it")
+                raise InputError(f"{text}: changes while it is read; copy it first")
             logs.append(log)
         return Context(grid, tuple(logs), self.machines, self.inputs, dict(self.policy_digests))
 
     @cached_property
     def log_names(self) -> tuple[str, ...]:
-        """What the table calls each log: its file's name without folder and ending, as far as that tells them apart."""
+        """The names of the logs in the table: the file names without folder and suffix, if these are distinct."""
         short = [text if digest is None else _stem(text) for text, digest in zip(self.grid.log, self.log_digests, strict=True)]
         return tuple(
             name if short.count(name) == 1 else text for name, text in zip(short, self.grid.log, strict=True)
@@ -76,12 +76,12 @@ class SweepPlan:
         return {text: read_estimates(text).is_drawn for text in self.grid.estimates}
 
     def seeds_of(self, log: int, resample: str, estimates: str) -> tuple[int | None, ...]:
-        """Return the seeds of a combination; only None where nothing is drawn."""
+        """Return the seeds of a combination; only None if nothing is drawn."""
         is_drawn = self.log_digests[log] is None or resample != NONE or self._is_drawn[estimates]
         return self.grid.seed if is_drawn else (None,)
 
     def cases(self) -> Iterator[Case]:
-        """Give all cases, policies varying fastest, so that those of one workload follow each other."""
+        """Yield all cases, policies varying fastest, so that those of one workload follow each other."""
         grid = self.grid
         places = product(*(range(len(axis)) for axis in (grid.log, grid.machine, grid.window)))
         for (log, machine, window), resample, load, estimates in product(places, grid.resample, grid.load, grid.estimates):
@@ -96,7 +96,7 @@ class SweepPlan:
         return others * sum(len(self.seeds_of(*one)) for one in axes)
 
     def row(self, case: Case) -> dict[str, Any]:
-        """Return a case in the words of the grid, by axis."""
+        """Return the axes of a case as in the grid."""
         grid = self.grid
         return {
             "log": self.log_names[case.log], "machine": grid.machine[case.machine], "window": grid.window[case.window],
@@ -104,14 +104,14 @@ class SweepPlan:
         }  # fmt: skip
 
     def words(self, case: Case) -> str:
-        """Return a case in words: the policy, and the values of the axes that vary."""
+        """Return a case in words: the policy, and the values of the varying axes."""
         row = self.row(case)
         varying = [f"{axis} {row[axis]}" for axis in self.grid.varying if axis != "policy" and row[axis] is not None]
         return ", ".join([case.policy, *varying])
 
     @cached_property
     def inputs(self) -> str:
-        """A hash of all that the runs of the plan depend on: of two plans with the same one every key is the same."""
+        """A hash of all that the runs of the plan depend on: two plans with the same hash have the same keys."""
         told = [msgspec.to_builtins(self.grid), self.log_digests, self._machine_digests, sorted(self.policy_digests.items())]
         return hashlib.sha256(self._shared + msgspec.json.encode(told)).hexdigest()
 
@@ -147,14 +147,14 @@ def plan_of(grid: Grid) -> SweepPlan:
     """Read the logs and machines of a grid and check every value of it.
 
     Raises:
-        UsageError: a value is not known, or seeds are told where nothing is drawn.
+        UsageError: a value is unknown, or there are several seeds although nothing is drawn.
         InputError: a log or a machine cannot be used.
     """
     names, digests = [], {}
     for text in grid.policy:
         name, digest = _policy(text)
         if name in digests:
-            raise UsageError(f"policy: {name} is there twice; name each policy once")
+            raise UsageError(f"policy: {name} occurs twice; name each policy once")
         names.append(name)
         digests[name] = digest
     estimates = tuple(read_estimates(text).name for text in grid.estimates)
@@ -169,29 +169,29 @@ def plan_of(grid: Grid) -> SweepPlan:
         len(plan.seeds_of(*one)) > 1 for one in product(range(len(logs)), grid.resample, grid.estimates)
     ):
         raise UsageError(
-            f"seed: {len(grid.seed)} seeds, but nothing is drawn, so that every seed gives the same run; draw estimates (f:2), "
+            f"seed: {len(grid.seed)} seeds, but nothing is drawn, so every seed gives the same run; draw estimates (f:2), "
             "resample weeks or users, or let a model generate the log"
         )
     return plan
 
 
 def _policy(text: str) -> tuple[str, str]:
-    """Return the name of a policy, and the hash of its source if it is one of a user's own: then its name is its text."""
+    """Return the name of a policy, and the hash of its source if it is a user's own; its name is then its text."""
     name = canonical_text(text)
     if name is not None:
         return name, ""
-    # What it imports now may be more than what this process has read.
+    # The policy may now import more than this process has read.
     return text, digest_of_policy(policy_by_digest(text, digest_of_policy(load_policy(text))))
 
 
 def stored_digest(path: str) -> str:
-    """Return the SHA-256 of a log's bytes as they are stored.
+    """Return the SHA-256 of the stored bytes of a log.
 
     Raises:
         InputError: it cannot be read.
     """
     if path == STANDARD_INPUT:
-        raise UsageError("log -: a sweep reads its logs again when it goes on; name a file")
+        raise UsageError("log -: a sweep reads its logs again when it resumes; name a file")
     log = LogFile(path)
     for _ in log.chunks():
         pass
@@ -199,7 +199,7 @@ def stored_digest(path: str) -> str:
 
 
 def _digest_of_log(text: str) -> str | None:
-    """Return the hash of a log as it is stored; None for one that a model generates."""
+    """Return the hash of a stored log; None for one that a model generates."""
     if is_model(text) and not os.path.exists(text):
         read_model(text)
         return None
@@ -207,12 +207,12 @@ def _digest_of_log(text: str) -> str | None:
 
 
 def _machine(text: str) -> Machine | None:
-    """Return a machine file's, one of so many processors, or None for that of each log."""
+    """Return the machine of a file, one with a number of processors, or None for that of each log."""
     if text == OF_LOG:
         return None
     if text.isdecimal() and text.isascii():
         if not 1 <= int(text) <= 10**9:
-            raise UsageError(f"machine: {text} is no number of processors; use 1 to 1000000000")
+            raise UsageError(f"machine: {text} is not a number of processors; use 1 to 1000000000")
         return one_host(int(text))
     return load_machine(text)
 
@@ -220,10 +220,10 @@ def _machine(text: str) -> Machine | None:
 def check(plan: SweepPlan, context: Context, place: Place) -> None:
     """Prepare every log on every machine in every window, and try each policy with a few jobs of each.
 
-    A user's own policy is tried where its runs are to be made: one that ends its process does not end this one.
+    A user's own policy is tried where its runs will be made: one that ends its process does not end this one.
 
     Raises:
-        QbatchError: naming the corner of the grid, and what is wrong there.
+        QbatchError: a case fails; the message names it and the reason.
     """
     from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of  # replaying takes long to load
 
@@ -251,7 +251,7 @@ def check(plan: SweepPlan, context: Context, place: Place) -> None:
 
 
 def _at(plan: SweepPlan, case: Case, work: Any) -> None:
-    """Do something for a case; where it fails, say at which corner of the grid."""
+    """Prepare a case; if that fails, name its place in the grid."""
     try:
         work(case)
     except QbatchError as error:
@@ -261,11 +261,11 @@ def _at(plan: SweepPlan, case: Case, work: Any) -> None:
 
 
 def _failure(plan: SweepPlan, case: Case, text: str) -> QbatchError:
-    return QbatchError(f"{plan.words(case)}: fails with {text}; mend the policy, or leave it out")
+    return QbatchError(f"{plan.words(case)}: fails with {text}; repair the policy, or leave it out")
 
 
 def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
-    """Return what the record of a sweep says of its logs."""
+    """Return the facts about the logs for the record of a sweep."""
     return [
         {
             "name": name, "path": None if digest is None else str(Path(text).resolve()), "sha256": digest,
@@ -276,10 +276,10 @@ def log_facts(plan: SweepPlan) -> list[dict[str, Any]]:
 
 
 def check_logs(plan: SweepPlan, before: list[dict[str, Any]], where: str) -> None:
-    """Refuse to go on with a log that is not what it was.
+    """Refuse to resume with a log that has changed.
 
     Raises:
-        InputError: naming the log.
+        InputError: one has; the message names it.
     """
     known = {each.get("name"): each.get("sha256") for each in before}
     for each in log_facts(plan):

@@ -1,6 +1,6 @@
-"""One run of a sweep: a case, and what is made of it on a worker.
+"""One run of a sweep, on a worker.
 
-A worker keeps the log and the workload that it made last: the runs of several policies on one workload follow each other.
+A worker keeps the last log and workload: the runs of several policies on one workload follow each other.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from qbatch.workloads.models import read_model
 from qbatch.workloads.transform.resampling import resampled
 
 _KEPT: dict[str, tuple[Any, Any]] = {}
-"""The log and the workload that were made last, each with what it was made of."""
+"""The last log and workload, each with its key."""
 
 
 TRIED_JOBS = 20
-"""How many jobs each policy is tried with on each log and machine before the long work."""
+"""Number of jobs with which each policy is tried on each log and machine before the long work."""
 
 
 def make_run(context: Context, case: Case) -> Metrics:
@@ -43,10 +43,10 @@ def make_run(context: Context, case: Case) -> Metrics:
 
 
 def try_run(context: Context, case: Case) -> None:
-    """Replay the first jobs of a case, to see whether the policy can work on this log and machine at all.
+    """Replay the first jobs of a case, to test whether the policy works on this log and machine at all.
 
     Raises:
-        Exception: whatever the policy raises.
+        Exception: any error of the policy.
     """
     _schedule_of(context, case, TRIED_JOBS)
 
@@ -70,7 +70,7 @@ def policy_of(context: Context, case: Case) -> Policy:
 
 
 def log_of(context: Context, case: Case) -> Log:
-    """Return the log of a case: read, or generated, and drawn anew where that is asked for."""
+    """Return the log of a case: read or generated, and resampled if that is asked for."""
     source = context.logs[case.log]
     if source is not None and case.resample == NONE:
         return source
@@ -106,7 +106,7 @@ def workload_of(context: Context, case: Case, log: Log, machine: Machine) -> Wor
 
 
 def options_of(grid: Grid, case: Case) -> Options:
-    """Return how the log of a case becomes a workload."""
+    """Return the options that turn the log of a case into a workload."""
     since, _, before = ("", "", "") if grid.window[case.window] == ALL else grid.window[case.window].partition("..")
     return Options(
         estimates=case.estimates, seed=case.seed or 0, kill=grid.kill, since=since or None, before=before or None,

@@ -1,10 +1,10 @@
-"""The store of runs: one SQLite file, in which each run stands under the hash of all that it depends on.
+"""The store of runs: one SQLite file, which holds each run under the hash of all that it depends on.
 
-A run is there whole or not at all, and what was kept stays there whatever happens to the process: an interrupted sweep loses the
-runs under way.  Runs are read in any order and in parts, so that memory does not grow with their number.
+A run is stored completely or not at all, and a stored run survives any end of the process: an interrupted sweep loses only the
+runs in progress.  Runs are read in any order and in parts, so that memory does not grow with their number.
 
-Each row has a checksum of all that it holds, and all are checked when the store is opened.  Damaged rows are taken out, so that
-their runs are made again, and a warning says how many; a file that is damaged otherwise is refused.
+Each row has a checksum of its contents, and all are checked when the store is opened.  Damaged rows are removed, so that their
+runs are repeated, and a warning prints their number; a file with other damage is refused.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """A run as it is kept: its value, or the error that it ended with; ``seconds``: how long it took."""
+    """A run in the store: its value or its error; ``seconds``: its duration."""
 
     value: Any
     error: str | None = None
     seconds: float = 0.0
     is_lost: bool = False
-    """Whether it has no value because the processes that were to make it were lost: it may be tried again."""
+    """Whether it has no value because its processes were lost: it may be tried again."""
 
 
 class RunStore:
-    """Runs by key.  Keys are texts; values are what msgspec can encode."""
+    """Runs by key.  Keys are texts; values are anything that msgspec can encode."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the store of a folder; the folder is made if only it is missing.
+        """Open the store of a folder; the folder is created if its parent exists.
 
         Raises:
-            OutputError: the folder cannot be made or written, or another process has the store.
-            InputError: the file there is no store of runs, or damaged in more than some rows, or every user may write to it.
+            OutputError: the folder cannot be created or written, or another process has the store.
+            InputError: the file is not a store of runs, or has damage beyond some rows, or every user may write to it.
         """
         self.path = folder / FILE
         for each in (folder, self.path):
@@ -68,12 +68,12 @@ class RunStore:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             self._unlock = weakref.finalize(self, os.close, lock)
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be made ({error.strerror or error}); name another place") from error
+            raise OutputError(f"{folder}: cannot be created ({error.strerror or error}); name another place") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._unlock()
-            raise OutputError(f"{folder}: another process is at work there; wait for it, or name another place") from error
+            raise OutputError(f"{folder}: another process uses it; wait for it, or name another place") from error
         with self._explained():
             self._database = sqlite3.connect(self.path, isolation_level=None)
             self._open()
@@ -97,7 +97,7 @@ class RunStore:
         run("COMMIT")
         if damaged:
             runs = "1 damaged run was" if damaged == 1 else f"{damaged:,} damaged runs were"
-            _LOGGER.warning("%s: %s taken out; what is needed is made again", self.path, runs)
+            _LOGGER.warning("%s: %s removed; the sweep repeats what it needs", self.path, runs)
 
     def __enter__(self) -> RunStore:
         return self
@@ -106,12 +106,12 @@ class RunStore:
         self.close()
 
     def close(self) -> None:
-        """Close the store and let others have it."""
+        """Close the store, so that other processes can open it."""
         self._database.close()
         self._unlock()
 
     def find(self, keys: Sequence[str]) -> dict[str, Kept]:
-        """Return what is kept under some keys; those of which nothing is kept are left out."""
+        """Return the stored runs of some keys; keys without a run are left out."""
         found: dict[str, Kept] = {}
         with self._explained():
             for begin in range(0, len(keys), _PART):
@@ -122,10 +122,10 @@ class RunStore:
         return found
 
     def put(self, runs: Iterable[tuple[str, Kept]]) -> None:
-        """Keep runs, all or none, each in place of what was kept under its key.
+        """Store runs, all or none, each in place of an earlier one with its key.
 
         Raises:
-            OutputError: they cannot be written; those that were kept before stay.
+            OutputError: they cannot be written; earlier runs stay.
         """
         encoded = [(key, msgspec.msgpack.encode(kept)) for key, kept in runs]
         rows = [(key, kept, _checksum(key.encode(), kept)) for key, kept in encoded]
@@ -148,20 +148,20 @@ class RunStore:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            # A header that is damaged makes SQLite read-only too.
+            # SQLite treats a file with a damaged header as read-only, too.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGE or not os.access(self.path, os.W_OK):
-                raise OutputError(f"{self.path}: cannot be used ({error}); the runs that were kept before stay") from error
+                raise OutputError(f"{self.path}: cannot be used ({error}); earlier runs stay") from error
             raise self._damaged(str(error)) from error
 
     def _damaged(self, reason: str) -> InputError:
         return InputError(
             f"{self.path}: is no store of runs, or a damaged one ({reason}); name another place, or remove it: its runs are then "
-            "made again"
+            "repeated"
         )
 
 
 def _checksum(key: object, kept: object) -> bytes:
-    """Return the checksum of a row; of what is no row of ours one that no row has."""
+    """Return the checksum of a row; for a row that is not ours, one that never matches."""
     if not isinstance(key, bytes) or not isinstance(kept, bytes):
         return b""
     return hashlib.blake2b(len(key).to_bytes(8) + key + kept, digest_size=16).digest()

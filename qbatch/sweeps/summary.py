@@ -1,8 +1,8 @@
-"""What the runs of a sweep say: a mean for each point of the grid, with an interval over its replicas, and differences in pairs.
+"""The summary of a sweep: a mean for each point of the grid, with an interval over its replicas, and differences in pairs.
 
 A *point* is one combination of all axes but the seed; the runs of its seeds are its replicas.  The rules are those of
-``qbatch compare``: Student's t over replicas, differences between policies in pairs of the same seed, bounds cut at what is
-possible (docs/statistics.md).
+``qbatch compare``: Student's t over replicas, differences between policies in pairs of the same seed, bounds cut at the
+possible values (docs/statistics.md).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.table import DONE, SweepTable, metric_named
 
 SHOWN = ("wait_mean_s", "bounded_slowdown_mean", "utilisation_submit")
-"""The metrics that are shown where nobody asks for others."""
+"""The metrics shown by default."""
 
 _AT = tuple(axis for axis in AXES if axis != "seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of a metric over the replicas of a point, and the bounds of its interval; None where there is none.
+    """The mean of a metric over the replicas of a point, and the bounds of its interval, or None.
 
     ``reason``: why several replicas have no interval: they cannot differ.
     """
@@ -43,7 +43,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of all axes but the seed: its place, its replicas by seed, and the values of metrics, one a replica."""
+    """One combination of all axes but the seed: its axes, the seeds of its replicas, and their values of metrics."""
 
     at: dict[str, Any]
     seeds: tuple[int | None, ...]
@@ -51,7 +51,7 @@ class Point:
 
     @property
     def replicas(self) -> int:
-        """How many runs it has."""
+        """Number of its runs."""
         return len(self.seeds)
 
     def mean(self, metric: str, confidence: float = 0.95) -> Mean:
@@ -76,7 +76,7 @@ def points(
     Args:
         sweep: the sweep.
         metrics: names of metrics, with or without their unit.
-        where: for some axes, the values to take; all of them where nothing is told.
+        where: for some axes, the values to take; by default all of them.
 
     Raises:
         UsageError: there is no such metric, axis or value.
@@ -110,7 +110,7 @@ def points(
 
 
 class _Column(NamedTuple):
-    """A column of the table as places in its values; -1 for null.  Arrow's own ways to NumPy load pandas, which takes long."""
+    """A column of the table as indices into its values; -1 for null.  Arrow's conversions to NumPy load pandas, which is slow."""
 
     codes: NDArray[np.int64]
     values: list[Any]
@@ -121,7 +121,7 @@ class _Column(NamedTuple):
         return None if code < 0 else self.values[code]
 
     def places(self, values: Sequence[Any]) -> list[int]:
-        """Return where some values stand."""
+        """Return the indices of some values."""
         return [place for place, value in enumerate(self.values) if value in values]
 
 
@@ -144,7 +144,7 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _whole(column: Any) -> Any:
-    """Return a column in one piece."""
+    """Return a column as one chunk."""
     whole = column.combine_chunks() if hasattr(column, "chunks") else column
     return whole.chunk(0) if hasattr(whole, "chunks") else whole
 
@@ -161,7 +161,7 @@ def _buffer(array: Any, size: int, kind: str) -> tuple[NDArray[Any], NDArray[np.
 
 
 def _among(sweep: SweepTable, axis: str, values: Sequence[Any]) -> list[Any]:
-    """Return values of an axis as the axis has them, however they are typed."""
+    """Return values of an axis in the form that the axis has, however they are typed."""
     if axis not in AXES:
         raise UsageError(f"there is no axis {axis!r}{suggestion(axis, AXES)} (there are {', '.join(AXES)})")
     by_text = {_text(value): value for value in sweep.document["grid"][axis]}
@@ -180,7 +180,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDifference:
-    """A policy beside the baseline at one point: both means, the mean difference over pairs, its interval, and what that says."""
+    """A policy and the baseline at one point: both means, the mean difference over pairs, its interval, and the finding."""
 
     at: dict[str, Any]
     policy: str
@@ -197,10 +197,10 @@ class PolicyDifference:
 def differences(
     found: Sequence[Point], metric: str, baseline: str, *, confidence: float = 0.95, practical: float = PRACTICAL
 ) -> list[PolicyDifference]:
-    """Return how every policy differs from the baseline at each point, in pairs of the same seed.
+    """Return the difference of every policy from the baseline at each point, in pairs of the same seed.
 
-    The finding is that of ``qbatch compare``; one pair, and pairs that all differ by the same, have no interval, and their
-    finding is unknown (equal where they do not differ).
+    The finding is that of ``qbatch compare``.  One pair, or pairs that all differ by the same, have no interval, and their
+    finding is unknown (equal if they do not differ).
     """
     is_less_better = next(one for one in METRICS if one.name == metric).is_less_better
     by_place = {_place(point): point for point in found if point.at["policy"] == baseline}
@@ -242,9 +242,9 @@ def record(
 ) -> dict[str, Any]:
     """Return the record of a sweep with its points, as ``--json`` prints it.
 
-    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``, ``high`` and, where several
-    replicas have no interval, the ``reason``, as every difference has.  ``against``: how
-    each policy differs from the ``baseline``, which is the first policy of the grid if not told.
+    Every point has ``at`` (its axes), ``replicas`` and ``metrics``: by name ``mean``, ``low``, ``high`` and, if several
+    replicas have no interval, the ``reason``, as every difference has.  ``against`` holds the difference of each policy from
+    the ``baseline``, by default the first policy of the grid.
     """
     found, names = points(sweep, metrics), [metric_named(name) for name in metrics]
     policies = sweep.document["grid"]["policy"]

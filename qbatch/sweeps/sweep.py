@@ -1,4 +1,4 @@
-"""A sweep from its grid to its table: what is kept is not made again, what fails is recorded, what is interrupted goes on."""
+"""A sweep from its grid to its table: it skips kept runs, records failures, and resumes after interruptions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from qbatch.sweeps.table import (
 )
 
 Progress = Callable[[int, int], None]
-"""Told how many runs are done, and how many there are."""
+"""A receiver of progress: the number of finished runs, and their total."""
 
 _PART = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SweepDone:
-    """What a call has done: the sweep, how many runs there were already, were made and failed, and the seconds these took."""
+    """The outcome of a call: the sweep; the numbers of kept, new and failed runs; and the seconds that these took."""
 
     table: SweepTable
     kept: int
@@ -55,20 +55,20 @@ def run_sweep(
     retry: bool = False,
     command: Sequence[str] = (),
 ) -> SweepDone:
-    """Make all runs of a plan that its folder has not, and write its table.
+    """Make all runs of a plan that its folder lacks, and write its table.
 
     Args:
-        plan: what is run.
-        folder: where runs are kept and the table is written; made if only it is missing.
-        place: who makes the runs.
-        progress: told of each run.
-        retry: whether runs that failed are made again; those whose workers were lost always are.
-        command: what the record says of how it was called.
+        plan: the plan.
+        folder: the directory of the runs and the table; created if its parent exists.
+        place: the executor of the runs.
+        progress: called for each run.
+        retry: whether to repeat failed runs; those with lost workers are always repeated.
+        command: the command line, for the record.
 
     Raises:
-        OutputError: the folder holds something else, or cannot be written; what was kept stays.
+        OutputError: the folder holds something else, or cannot be written; earlier runs stay.
         InputError: a log has changed since earlier runs of the folder.
-        QbatchError: a corner of the grid cannot be run.
+        QbatchError: a case of the grid cannot run.
     """
     check_parquet()
     _check_folder(folder)
@@ -104,7 +104,7 @@ def run_sweep(
 
 
 def runs_kept(plan: SweepPlan, folder: Path) -> int:
-    """Return how many runs of a plan a folder has, so that they are not made again."""
+    """Return how many runs of a plan a folder already has."""
     with RunStore(folder) as store:
         return len(plan) - sum(1 for _ in _Missing(plan, store, retry=False))
 
@@ -117,12 +117,12 @@ def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[s
 
 
 def _is_written(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
-    """Tell whether table and record there are those of the plan, and whole, so that nothing has to be written."""
+    """Whether the folder holds the complete table and record of the plan, so that nothing must be written."""
     return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, document)
 
 
 def _earlier(folder: Path) -> dict[str, Any] | None:
-    """Return the record of an earlier call; None where there is none, or a damaged one, which is written anew."""
+    """Return the record of an earlier call; None if there is none, or if it is damaged and will be written again."""
     try:
         return read_document(folder) if (folder / DOCUMENT).is_file() else None
     except InputError:
@@ -130,7 +130,7 @@ def _earlier(folder: Path) -> dict[str, Any] | None:
 
 
 class _Missing(Iterator[Case]):
-    """The cases of which the store has no run, found as they are asked for; ``kept``: how many others there were so far."""
+    """The cases without a run in the store, found on demand; ``kept``: the number of other cases so far."""
 
     def __init__(self, plan: SweepPlan, store: RunStore, *, retry: bool) -> None:
         self.kept = 0
@@ -154,7 +154,7 @@ class _Missing(Iterator[Case]):
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds other things and no sweep."""
+    """Refuse a folder that holds other files and no sweep."""
     if not folder.exists() or (folder / FILE).is_file():
         return
     if not folder.is_dir():

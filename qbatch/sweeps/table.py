@@ -1,6 +1,6 @@
-"""The table of a sweep: one row a run, one column an axis or a metric, in one Parquet file; and the record beside it.
+"""The table of a sweep, one row per run, one column per axis or metric, in one Parquet file; and the record next to it.
 
-The order is that of the grid and nothing in it depends on when or where a run was made: the same sweep gives the same bytes.
+The order is that of the grid, and nothing in it depends on when or where a run was made: the same sweep gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qbatch.trust import check_not_open
 SCHEMA = "qbatch.sweep/1"
 DOCUMENT, TABLE = "sweep.json", "runs.parquet"
 DONE, FAILED, MISSING = "done", "failed", "missing"
-"""What became of a run; missing: the sweep was interrupted before it."""
+"""The state of a run; missing: the sweep was interrupted before it."""
 
 _PART = 2_000
 _ROW_GROUP = 50_000
@@ -35,7 +35,7 @@ _COUNTS = ("jobs", "slowdown_skipped", "queue_max", "parents", "rejected_count")
 
 
 def check_parquet() -> None:
-    """Refuse, before any work, to write a table without the library that writes it.
+    """Refuse to start if the library that writes the table is missing.
 
     Raises:
         UsageError: it is not installed.
@@ -47,7 +47,7 @@ def check_parquet() -> None:
 
 
 def is_sweep(path: str | Path) -> bool:
-    """Tell whether a path is the directory of a sweep."""
+    """Whether a path is the directory of a sweep."""
     return (Path(path) / DOCUMENT).is_file()
 
 
@@ -67,9 +67,9 @@ def _schema(inputs: str) -> Any:
 
 
 class Written(NamedTuple):
-    """What a table holds: the first runs that failed, as records, how many failed, and how many were not made yet; its checksum.
+    """A summary of a table: the first failed runs as records, the numbers of failed and missing runs, and its checksum.
 
-    Before a table is written it holds nothing, and has no checksum.
+    Before a table is written, it is empty and has no checksum.
     """
 
     failures: list[dict[str, Any]]
@@ -79,7 +79,7 @@ class Written(NamedTuple):
 
 
 def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
-    """Write the runs of a plan, whole or not at all.
+    """Write the runs of a plan, completely or not at all.
 
     Raises:
         OutputError: it cannot be written; an earlier table stays.
@@ -126,7 +126,7 @@ def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
 
 
 def write_document(folder: Path, document: dict[str, Any], checksum: str | None) -> None:
-    """Write the record of a sweep, whole or not at all, with the checksum of its table, if there is one, and its own."""
+    """Write the record of a sweep, completely or not at all, with its own checksum and that of its table, if there is one."""
     document = sealed(document, DOCUMENT, {} if checksum is None else {TABLE: checksum})
     with whole_file(folder / DOCUMENT) as file:
         file.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n")
@@ -142,11 +142,11 @@ def read_document(folder: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{folder}: is no sweep ({DOCUMENT}: {error.strerror or error})") from error
+        raise InputError(f"{folder}: is not a sweep ({DOCUMENT}: {error.strerror or error})") from error
     except ValueError as error:
         raise InputError(f"{path}: is damaged ({error}); run the sweep again, its runs are kept") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise InputError(f"{path}: is no record of a sweep of this version ({SCHEMA})")
+        raise InputError(f"{path}: is not the record of a sweep of this version ({SCHEMA})")
     for each in (folder, path):
         check_not_open(each)
     check_document(document, path)
@@ -158,7 +158,7 @@ def read_document(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SweepTable:
-    """A sweep as it was read: its record, and where its table lies."""
+    """A sweep as read: its record, and the folder of its table."""
 
     folder: Path
     document: dict[str, Any]
@@ -184,7 +184,7 @@ class SweepTable:
                 path, memory_map=True, read_dictionary=texts, page_checksum_verification=True
             ) as file:
                 if _inputs_of(file) != self.document.get("inputs"):
-                    raise InputError(f"{path}: is not of {DOCUMENT} beside it (interrupted in between); run the sweep again")
+                    raise InputError(f"{path}: does not belong to {DOCUMENT} (interrupted in between); run the sweep again")
                 check_not_open(path)
                 check_file(self.document, path, DOCUMENT)
                 lacking = [name for name in columns or () if name not in file.schema_arrow.names]
@@ -196,7 +196,7 @@ class SweepTable:
 
 
 def has_table(folder: Path, document: dict[str, Any]) -> bool:
-    """Tell whether the table of a folder is whole, and that of the record."""
+    """Whether the table of a folder is complete and belongs to the record."""
     try:
         SweepTable(folder, document).read(["status"])
     except InputError:
@@ -210,7 +210,7 @@ def _inputs_of(file: Any) -> str | None:
 
 
 def metric_named(name: str) -> str:
-    """Return the metric of a name, which may lack its unit: ``wait_mean`` is ``wait_mean_s``.
+    """Return the full name of a metric, which may lack its unit: ``wait_mean`` is ``wait_mean_s``.
 
     Raises:
         UsageError: there is none.
@@ -226,7 +226,7 @@ def read_sweep(path: str | os.PathLike[str]) -> SweepTable:
     """Read a sweep's directory.
 
     Raises:
-        InputError: it is none, or damaged.
+        InputError: it is not a sweep, or damaged.
     """
     check_parquet()
     folder = Path(path)

@@ -140,10 +140,10 @@ def test_replicas_of_other_logs_are_taken_where_that_is_asked_for_and_said(capfd
     monkeypatch.chdir(replays)
     code, out, err = command(capfd, "first", "--with", "second", "--json")
     assert (code, json.loads(out)["pairs"], err) == (0, 2, "")
-    assert command(capfd, "first", "--with", "other")[2].endswith("--logs-differ takes other logs as replicas too\n")
+    assert command(capfd, "first", "--with", "other")[2].endswith("--logs-differ allows other logs as replicas too\n")
     code, out, err = command(capfd, "first", "--with", "other", "--logs-differ")
     assert code == 0
-    assert "the pairs are of 2 different logs, as was asked for; values are means over them" in err
+    assert "the pairs are of 2 different logs, as requested; values are means over them" in err
     assert command(capfd, "first", "--logs-differ")[0] == 2
 
 
@@ -178,7 +178,7 @@ def test_what_a_machine_did_is_not_compared_where_its_size_is_a_guess(capfd, res
     assert code == 0
     assert "tilisation" not in out
     assert "Makespan" in out
-    assert f"note: utilisation is not compared: bare job rows do not say how large the machine of {rows} is" in err
+    assert f"note: utilisation is not compared: bare job rows do not contain the size of the machine of {rows}" in err
     assert err.count("--procs N") == 1
     code, out, err = command(capfd, rows, f"{results / 'both1'}:fcfs", "--procs", 16)
     assert (code, err) == (0, "")

@@ -133,4 +133,4 @@ def test_a_state_directory_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "file"))
     assert (code, findings["store"][0]["verdict"]) == (1, "wrong")
-    assert "is no directory" in findings["store"][0]["text"]
+    assert "is not a directory" in findings["store"][0]["text"]

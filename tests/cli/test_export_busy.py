@@ -87,4 +87,4 @@ def test_up_submit_export_replay_verify(tmp_path: Path) -> None:
     assert "Mean wait: easy and log are equal (40 min)" in compared.stdout  # 0, 0 and two hours, as in the history
     assert verdict.startswith("kept as far as could be checked")
     assert "EASY: the guarantee to the head" in verdict
-    assert "what came after 10800 s, when the log was written" in verdict
+    assert "events after 10800 s, when the log was written" in verdict

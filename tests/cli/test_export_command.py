@@ -52,11 +52,11 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
     named = ("replay", log, "--procs", 12, "-p", "immediate:inner=easy")
     code, _, err = command(capfd, *named, "--out", out, "--jobs", tmp_path / "rows.csv")
     assert code == 0
-    assert "2 jobs ran in pieces: --jobs and --swf do not say when" in err
+    assert "2 jobs were suspended or resized: --jobs and --swf do not hold" in err
     for form, count in (("swf", 1), ("csv", 1), ("parquet", 1), ("batsim", 1), ("chrome", 0)):
         code, _, err = command(capfd, "export", form, out, "-o", tmp_path / form)
         assert code == 0
-        assert err.count("note: 2 jobs ran in pieces: kept is first start") == count
+        assert err.count("note: 2 jobs with several intervals: kept is first start") == count
     typed = "immediate:protect=600,inner=easy,quantum=60"  # in the result without what is the default
     assert command(capfd, "export", "csv", out, "-o", tmp_path / "typed", "-p", typed)[0] == 0
     assert (tmp_path / "typed").read_bytes() == (tmp_path / "csv").read_bytes()
@@ -71,7 +71,7 @@ def test_what_is_lost_of_jobs_in_pieces_is_said_in_one_line(tmp_path: Path, capf
         assert "not checked  capacity and run times" in said
     code, said, _ = command(capfd, "verify", tmp_path / "rows.csv", "--procs", 12)
     assert code == 0
-    assert "not checked  the 2 jobs in pieces" in said
+    assert "not checked  the 2 jobs with several execution intervals" in said
 
 
 def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, cap
         for form in ("swf", "csv"):
             code, _, err = command(capfd, "export", form, tmp_path / "out", "-o", tmp_path / "out.swf")
             assert code == 0
-            assert err.count("note: the memory that jobs asked for is lost") == (is_told and form == "swf")
+            assert err.count("note: the requested memory is lost") == (is_told and form == "swf")
             assert err.count("--swf FILE keeps it") == (is_told and form == "swf")
         assert command(capfd, *replay, "--swf", tmp_path / "kept.swf", "-q")[0] == 0
         assert read_log(str(tmp_path / "kept.swf"))["memory_requested"].tolist() == [1024]
@@ -148,7 +148,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
         check_read_back(again, one_run)
         assert np.array_equal(again.pieces, one_run.pieces)
     code, _, err = command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare")
-    assert (code, "say it with --procs N" in err) == (2, True)
+    assert (code, "give it with --procs N" in err) == (2, True)
     assert command(capfd, "export", "result", tmp_path / "rows.csv", "-o", tmp_path / "bare", "--procs", 12)[0] == 0
     assert read_result(tmp_path / "bare").procs_total == 12
 
@@ -158,7 +158,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
     [
         (("xlsx", "RESULT"), 2, "export xlsx: use one of parquet, csv, swf, chrome, batsim, result"),
         (("result", "RESULT"), 2, "name it with -o DIR"),
-        (("result", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("result", "RESULT", "-o", "RESULT"), 2, "is the source of the export; name another file"),
         (
             ("result", "RESULT", "-o", "new", "--procs", "999"),
             2,
@@ -171,7 +171,7 @@ def test_a_result_of_one_policy_is_a_result_again(tmp_path: Path, capfd: pytest.
         (("csv", "absent"), 3, "absent"),
         (("csv", DEMO), 3, "is a log, not a result"),
         (("csv", "RESULT", "-o", "absent/x"), 4, "does not exist; create it first"),
-        (("csv", "RESULT", "-o", "RESULT"), 2, "is what is exported; name another file"),
+        (("csv", "RESULT", "-o", "RESULT"), 2, "is the source of the export; name another file"),
         (("csv", "RESULT", "--socket", "/x"), 2, "leave one out"),
         (("csv", "--policy", "easy"), 2, "are for a result or job rows"),
         (("csv", "--socket", "/nowhere/at/all"), 5, "/nowhere/at/all"),
@@ -251,7 +251,7 @@ def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:
     assert (lived.name, lived.queue_names) == ("server qbatch", {1: "batch"})
     assert run(["verify", str(tmp_path / "lived"), "--no-kill"]) == 0
     assert (
-        "1 job ran in pieces: kept is first start (field 3) and the time that each really ran (field 4); lost is"
+        "1 job with several intervals: kept is first start (field 3) and the time that each really ran (field 4); lost is"
         in note
     )
     assert "end - start" not in note

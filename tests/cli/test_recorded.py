@@ -60,11 +60,11 @@ def test_nothing_is_called_better_than_what_really_happened(capfd, lived, monkey
     code, out, err = command(capfd, "compare", *sides)
     assert (code, err) == (0, "")
     assert not [word for word in ("better than", "worse", "noise", "Holm 1979") if word in out]
-    unknown = out.index("A replay does not know the machine that the log is of: the log does not say whether")
+    unknown = out.index("A replay does not know the machine that the log is of: the log does not show whether")
     assert unknown < out.index("neither schedule is called better") < out.index("Mean wait: log is ")
     assert " % lower than fcfs (fcfs " in out
     assert "median of the differences" in out
-    assert out.splitlines()[-1].startswith("Intervals: none, for what differs from what really happened is described")
+    assert out.splitlines()[-1].startswith("Intervals: none, for differences from the log are described")
     _, out, _ = command(capfd, "compare", *sides, "--json")
     document = json.loads(out)
     records = [*document["metrics"], *(each for part in document["parts"].values() for each in part)]
@@ -137,7 +137,7 @@ def test_pictures_reports_exports_and_the_referee_take_a_log(capfd, lived, monke
     assert code == 0
     assert "wrote" in err
     assert "log, easy, fcfs" in err
-    assert "note: mine.swf: log is what really happened, by the waits that are recorded" in err
+    assert "note: mine.swf: log is the schedule of the log itself, by its recorded waits" in err
     assert command(capfd, "export", "csv", "mine.swf", "-o", tmp_path / "rows.csv")[0] == 0
     assert command(capfd, "verify", "mine.swf", "-p", "easy", "--no-kill")[0] == 0
     assert command(capfd, "export", "result", "mine.swf", "-o", tmp_path / "kept")[0] == 0
@@ -176,7 +176,7 @@ def test_what_is_left_out_is_said_and_the_machine_has_a_size(capfd, lived, monke
 def test_a_log_without_waits_is_no_schedule(capfd, tmp_path) -> None:
     code, out, err = command(capfd, "metrics", DEMO)
     assert (code, out, err.count("\n")) == (3, "", 1)
-    assert "it does not say when its jobs started" in err
+    assert "it does not contain when its jobs started" in err
     assert "--out DIR" in err
     code, _, err = command(capfd, "compare", DEMO)
     assert code == 3
@@ -223,7 +223,7 @@ def test_two_logs_that_only_count_their_jobs_alike_are_not_compared(capfd, lived
     other.write_text("; MaxProcs: 128\n" + "\n".join(map(" ".join, rows)) + "\n", encoding="utf-8")
     assert run(["compare", str(other), f"{lived}/result:easy"]) == 3
     said = capfd.readouterr().err
-    assert "are submitted at another time and run for another one; compare two schedules of one log" in said
+    assert "have another submission and run time here; compare two schedules of one log" in said
 
 
 @pytest.mark.parametrize("form", ["rows", "result", "log"])

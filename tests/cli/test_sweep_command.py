@@ -116,7 +116,7 @@ def test_options_alone_make_a_grid(folder: Path, tmp_path: Path, capfd: pytest.C
     [
         (["--log", "LOG"], 2, "--out DIR is missing"),
         (["-o", "OUT"], 2, "--log is missing"),
-        (["--log", "LOG", "-o", "OUT", "--load", "0.7:1"], 2, "--load: '0.7:1' is no load"),
+        (["--log", "LOG", "-o", "OUT", "--load", "0.7:1"], 2, "--load: '0.7:1' is not a load"),
         (["--log", "LOG", "-o", "OUT", "-p", "esy"], 2, "did you mean 'easy'"),
         (["--log", "LOG", "-o", "OUT", "--on", "remote"], 2, "--on 'remote'"),
         (["--log", "none.swf", "-o", "OUT"], 3, "none.swf"),
@@ -152,7 +152,7 @@ def test_a_picture_of_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.Captur
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--x", "lod"], "'lod' is no axis of a picture; did you mean 'load'"),
+        (["--x", "lod"], "'lod' is not an axis of a picture; did you mean 'load'"),
         (["--x", "seed"], "replicas become intervals"),
         (["--x", "policy"], "--x and --by are both policy"),
         (["--y", "wait_men"], "no metric 'wait_men'"),
@@ -182,7 +182,7 @@ def test_options_of_a_sweep_are_refused_of_a_result(folder: Path, capfd: pytest.
 def test_other_commands_say_what_reads_sweeps(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = command(capfd, "compare", str(folder / "out"))
     assert code == 3
-    assert "is a sweep, no result; qbatch sweep, plot and report read sweeps" in err
+    assert "is a sweep, not a result; qbatch sweep, plot and report read sweeps" in err
 
 
 def test_a_page_about_a_sweep(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_what_really_happened_is_a_side_too(tmp_path: Path) -> None:
     qbatch("replay", DEMO, "-p", "easy", "--swf", str(tmp_path / "done.swf"), "--quiet")
     found = qb.compare(tmp_path / "done.swf", qb.replay(DEMO, "easy"))
     assert set(found.findings.values()) == {"equal"}
-    with pytest.raises(qb.UsageError, match="is one schedule, what really happened; name B too"):
+    with pytest.raises(qb.UsageError, match="is one schedule, that of the log; name B too"):
         qb.compare(tmp_path / "done.swf")
 
 

@@ -129,7 +129,7 @@ class Greedy:
 
 MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "an unknown policy": ({"policies": "esay"}, qb.UsageError, "there is no policy 'esay'; did you mean 'easy'"),
-    "a policy twice": ({"policies": ["easy", "easy"]}, qb.UsageError, "policies easy: it is asked for twice"),
+    "a policy twice": ({"policies": ["easy", "easy"]}, qb.UsageError, "policies easy: the policy occurs twice"),
     "no policy": ({"policies": []}, qb.UsageError, "none is named"),
     "no policy at all": ({"policies": [dict]}, qb.UsageError, r"policy dict: has no method decide\(view\)"),
     "a class that wants more": ({"policies": Needy}, qb.UsageError, "policy Needy: cannot be made: .*'what'"),
@@ -144,7 +144,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a count": ({"first": 0}, qb.UsageError, "^first 0: use a whole number from 1"),
     "a driver": ({"driver": "compield"}, qb.UsageError, "driver 'compield': use one of auto, compiled, engine; did you mean"),
     "a breakdown": ({"by": ["mnth"]}, qb.UsageError, "by 'mnth': .*did you mean 'month'"),
-    "two machines": ({"procs": 3, "machine": "origin2000"}, qb.UsageError, "procs and machine both say"),
+    "two machines": ({"procs": 3, "machine": "origin2000"}, qb.UsageError, "procs and machine both set"),
     "no machine": ({"machine": "missing.toml"}, qb.InputError, "^missing.toml: machine file cannot be read"),
     "no processors": ({"procs": 0}, qb.UsageError, "^procs 0"),
     "no processors of a machine": ({"machine": 0}, qb.UsageError, "^machine 0: use 1 to"),

@@ -86,7 +86,7 @@ def test_a_class_typed_in_a_program_runs_in_its_process(log: str, tmp_path: Path
 
 
 def test_mistakes_are_said_in_arguments(log: str) -> None:
-    with pytest.raises(qbatch.UsageError, match="sweep: load: 'x' is no load"):
+    with pytest.raises(qbatch.UsageError, match="sweep: load: 'x' is not a load"):
         qbatch.sweep(log, load="x")
     with pytest.raises(qbatch.UsageError, match="no metric 'wait'"):
         qbatch.sweep(log, "easy", on="local:1").points("wait")

@@ -290,7 +290,7 @@ def test_a_promise_that_a_quantum_put_off_is_counted_and_no_breach() -> None:
     late = replace(done, promise=done.start - 1, first_promise=done.start - 1)
     verdict = judge(late, "immediate:inner=conservative")
     assert verdict.is_kept
-    assert "promises: quanta and shares may put them off; 5 of 5 were" in verdict.unchecked
+    assert "promises: quanta and shares may delay them; 5 of 5 were" in verdict.unchecked
     assert "promise-broken" in {breach.code for breach in judge(late).breaches}
 
 
@@ -299,8 +299,8 @@ def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = replace(done, pieces=None, told_pieces=done.piece_count)
     verdict = judge(done, TRIED[0])
     assert verdict.breaches == ()
-    assert any(text.startswith("the 3 jobs in pieces") for text in verdict.unchecked)
-    assert any("held by jobs that ran in one go" in text for text in verdict.checked)
+    assert any(text.startswith("the 3 jobs with several execution intervals") for text in verdict.unchecked)
+    assert any("held by jobs with one execution interval" in text for text in verdict.checked)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid:depth=2", "conservative"])
@@ -309,7 +309,7 @@ def test_a_policy_that_never_suspends_has_no_jobs_in_pieces(policy: str) -> None
     assert [(breach.code, breach.jobs) for breach in verdict.breaches] == [
         ("in-pieces", (1,)), ("in-pieces", (2,)), ("in-pieces", (5,))
     ]  # fmt: skip
-    assert any("runs every job in one go" in text for text in verdict.unchecked)
+    assert any("gives every job one execution interval" in text for text in verdict.unchecked)
 
 
 def test_on_a_machine_of_hosts_the_order_is_not_checked() -> None:

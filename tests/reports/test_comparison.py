@@ -273,7 +273,7 @@ def test_sentences_say_plainly_what_is_noise() -> None:
         return sentence(record | changes, "x", "y", 0.95, 0.01)
 
     assert said() == (
-        "Mean wait: no difference between x and y that could be told from noise: y is 10.0 % lower "
+        "Mean wait: no difference between x and y that stands out from noise: y is 10.0 % lower "
         "(x 1.67 min, y 1.5 min: -10 s; 95 % interval -30 s to +10 s)."
     )
     assert "too little to matter, less than 1 %: 10.0 % lower" in said(finding="negligible")
@@ -303,4 +303,4 @@ def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held(
     document = compare(one, bare, ComparedSettings(parts=()))
     assert of(document, "wait_mean_s")["difference"] == 0
     assert of(document, "utilisation_submit")["difference"] > 0  # one bar from start to end holds more
-    assert [note for note in document["notes"] if "ran in pieces that bare job rows do not hold" in note]
+    assert [note for note in document["notes"] if "had execution intervals that job rows do not contain" in note]

@@ -115,7 +115,7 @@ def test_a_replay_on_hosts_is_drawn_and_verified_by_host(tmp_path: Path, capsys:
     assert run(["verify", str(out)]) == 0
     said = capsys.readouterr().out
     assert "checked      capacity of each of 3 hosts at every instant" in said
-    assert "not checked  memory of hosts: job rows do not hold it" in said
+    assert "not checked  memory of hosts: job rows do not contain it" in said
     with styled():
         figure = gantt(view_of(read_result(out)))
     (axes,) = figure.axes

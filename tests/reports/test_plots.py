@@ -117,8 +117,8 @@ def test_a_window_of_a_picture_is_half_open_and_checked(small):
     assert whole.begin == small.schedules[0].workload.submit.min()
     assert whole.end == max(rows.end.max() for rows in small.schedules)
     for bounds, reason in (
-        ({"begin": "5", "end": "5"}, "does not lie before"),
-        ({"begin": "99999999"}, "--from 99999999 does not lie before --to the last end"),
+        ({"begin": "5", "end": "5"}, "is not before"),
+        ({"begin": "99999999"}, "--from 99999999 is not before --to the last end"),
         ({"begin": "99999999", "end": "199999999"}, "no job in this window"),
         ({"begin": "noon"}, "should be log seconds or an ISO time"),
         ({"end": "1996-10-01"}, "no clock"),

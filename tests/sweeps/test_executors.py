@@ -188,7 +188,7 @@ def test_a_scheduler_that_is_lost_ends_the_sweep_with_a_word(tmp_path: Path) -> 
         outcomes = each_outcome(slow, [0.1] * 10_000, Place(address=found.address))
         assert next(outcomes).value == 0.1
         found.scheduler.kill()
-        with pytest.raises(QbatchError, match="the scheduler is gone; the runs that were made are kept"):
+        with pytest.raises(QbatchError, match="the scheduler is gone; finished runs are kept"):
             list(outcomes)
 
 

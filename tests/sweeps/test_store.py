@@ -91,7 +91,7 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     store.put([("kept", Kept(1))])
     store._database.execute("PRAGMA max_page_count=1")
-    with pytest.raises(OutputError, match=r"full.*the runs that were kept before stay"):
+    with pytest.raises(OutputError, match=r"full.*earlier runs stay"):
         store.put((f"more {number}", Kept("x" * 500)) for number in range(100))
     assert store.find(["kept", "more 0"]) == {"kept": Kept(1)}
     store.close()
@@ -145,7 +145,7 @@ def test_a_flipped_bit_costs_one_run_and_is_said_or_the_file_is_refused(
         lost = len(KEPT) - len(found)
         assert found == {key: kept for key, kept in KEPT.items() if key in found}
         said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-        assert said == ([f"{folder / FILE}: 1 damaged run was taken out; what is needed is made again"] * lost)
+        assert said == ([f"{folder / FILE}: 1 damaged run was removed; the sweep repeats what it needs"] * lost)
         seen[lost] += 1
     assert all(seen.values()), seen
     assert refused

@@ -187,7 +187,7 @@ def test_a_log_that_has_changed_is_named_and_nothing_is_mixed(tmp_path: Path) ->
     ("told", "error", "said"),
     [
         ({"policy": "esy"}, UsageError, "there is no policy 'esy'; did you mean 'easy'"),
-        ({"policy": ["easy", "easy:order=fcfs"]}, UsageError, "easy is there twice"),
+        ({"policy": ["easy", "easy:order=fcfs"]}, UsageError, "easy occurs twice"),
         ({"policy": "hybrid:depth=-1"}, UsageError, "depth=-1"),
         ({"estimates": "g:2"}, UsageError, "g"),
         ({"resample": "months"}, UsageError, "'months' is none of none, weeks, users"),
@@ -291,7 +291,7 @@ def test_a_damaged_run_is_made_again_and_said(log: str, tmp_path: Path) -> None:
     database.close()
     shown, said = _said(words)
     assert (shown, (out / TABLE).read_bytes()) == (before, table)
-    assert said.startswith(f"{out / FILE}: 1 damaged run was taken out; what is needed is made again\n")
+    assert said.startswith(f"{out / FILE}: 1 damaged run was removed; the sweep repeats what it needs\n")
     assert "4 runs: 1 made, 3 were there already" in said
 
 
@@ -372,7 +372,7 @@ def test_an_interrupted_sweep_keeps_its_runs_and_goes_on(tmp_path: Path, how: si
         kept = len(store)
     assert 2 < kept < 184
     if how == signal.SIGINT:
-        assert f"{kept} of 184 runs kept in {out}; the same command goes on" in said
+        assert f"{kept} of 184 runs kept in {out}; the same command resumes" in said
         document, rows = json.loads((out / DOCUMENT).read_text()), rows_of(out)
         assert document["missing"] == 184 - kept == sum(row["status"] == "missing" for row in rows)
     else:

@@ -1,9 +1,9 @@
 "use strict";
-// The jobs of the page, from the JSON in it to typed arrays, and what follows from them over time.
+// The jobs of the page, from its JSON to typed arrays, and the series over time that follow from them.
 
 const KINDS = { i1: Int8Array, i2: Int16Array, i4: Int32Array, f8: Float64Array };
 
-/** Unpack one column: base64, deflated, perhaps told as differences. */
+/** Unpack one column: base64, deflated, possibly stored as differences. */
 async function unpacked(column) {
   const bytes = Uint8Array.from(atob(column.data), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -40,7 +40,7 @@ class Steps {
     }
   }
 
-  /** The place of the last step at or before an instant; -1 before all. */
+  /** The index of the last step at or before an instant; -1 before all. */
   place(time) {
     let low = 0, high = this.at.length;
     while (low < high) {
@@ -68,7 +68,7 @@ class Steps {
   most(begin, end) {
     let highest = this.value(begin);
     for (let at = this.place(begin) + 1; at < this.at.length && this.at[at] < end; at++) {
-      // Of several steps at one instant only the last holds.
+      // Only the last of several steps at one instant counts.
       if (this.at[at + 1] !== this.at[at] && this.values[at] > highest) highest = this.values[at];
     }
     return highest;
@@ -86,13 +86,13 @@ function joined(one, other) {
   return whole;
 }
 
-/** One policy's jobs: the columns that all policies share, its own, and how much is used and waits over time. */
+/** One policy's jobs: the columns that all policies share, its own, and the processors in use and waiting jobs over time. */
 function policyOf(told, table, columns) {
   const jobs = { ...table, ...columns, name: told.policy, count: columns.start.length };
   jobs.order = sortedPlaces(jobs.start);
   jobs.rank = new Uint32Array(jobs.count);
   jobs.order.forEach((job, rank) => { jobs.rank[job] = rank; });
-  if (jobs.piece_begin) {  // some ran in pieces: what is used is what the boxes hold, and some waited more than once
+  if (jobs.piece_begin) {  // some were suspended or resized: the boxes show the use, and some jobs waited more than once
     jobs.used = new Steps(jobs.piece_begin, jobs.piece_end, jobs.piece_high.map((high, piece) => high - jobs.piece_low[piece]));
     jobs.waiting = new Steps(joined(jobs.submit, jobs.again_begin), joined(jobs.start, jobs.again_end), null);
   } else {
@@ -106,7 +106,7 @@ function policyOf(told, table, columns) {
   return jobs;
 }
 
-/** Read the page's data: everything the chart needs. */
+/** Read the page's data for the chart. */
 async function readData() {
   const data = JSON.parse(document.getElementById("gantt-data").textContent);
   const tables = [];
@@ -117,7 +117,7 @@ async function readData() {
   return data;
 }
 
-/** How long a job waited: in pieces, all the time in which it did not advance. */
+/** How long a job waited: with several execution intervals, all the time in which it did not advance. */
 function waited(jobs, job) {
   const isInPieces = jobs.piece_count && jobs.piece_count[job] > 0;
   return isInPieces ? jobs.end[job] - jobs.submit[job] - jobs.run[job] : jobs.start[job] - jobs.submit[job];
@@ -130,7 +130,7 @@ function boundedSlowdown(jobs, job) {
 const SLOWDOWN_EDGES = [1, 2, 10, 100, 1000];
 const TOP = 6;
 
-/** Up to six classes of sizes, from 1 processor to the whole machine: powers of two, several to a class on a large one. */
+/** Up to six classes of sizes, from 1 processor to the whole machine: powers of two, several per class on a large one. */
 function sizeClasses(height) {
   const powers = Math.ceil(Math.log2(Math.max(height, 2)));
   const each = Math.max(1, Math.ceil((powers + 1) / TOP));
@@ -139,13 +139,13 @@ function sizeClasses(height) {
   return tops;
 }
 
-/** What a job's colour means: a code for each job, and for each code its words and its CSS variable. */
+/** The meaning of colours: a code for each job, and for each code its words and its CSS variable. */
 function colouring(data, jobs, by) {
   const code = new Uint8Array(jobs.count);
   if (by === "kind") {
     const seen = data.kinds.map((kind) => [kind, { "in order": "--s0", immediate: "--s5", backfilled: "--s1" }[kind]]);
     for (let job = 0; job < jobs.count; job++) code[job] = jobs.kind[job] < 0 ? seen.length : jobs.kind[job];
-    return present(code, [...seen, ["not told", "--other"]]);
+    return present(code, [...seen, ["unknown", "--other"]]);
   }
   if (by === "slowdown") {
     for (let job = 0; job < jobs.count; job++) {

@@ -1,7 +1,7 @@
-// What the reader does: choose, zoom, move, point at a job, go from job to job, find one.
+// The reader's actions: choose, zoom, move, point at a job, go from job to job, find one.
 
-const SHORTEST = 30;  // seconds that the chart shows at least
-const SLACK = 4;  // pixels that a finger may stray before it drags
+const SHORTEST = 30;  // least number of seconds that the chart shows
+const SLACK = 4;  // pixels that a finger may move before a drag begins
 
 class Controls {
   constructor(data) {
@@ -72,7 +72,7 @@ class Controls {
     this.show(around - (around - begin) * factor, around + (end - around) * factor);
   }
 
-  /** Show from one instant to another, kept within the run and no shorter than can be read. */
+  /** Show from one instant to another, kept within the run and long enough to read. */
   show(begin, end) {
     const { last } = this.data;
     const span = Math.min(Math.max(end - begin, Math.min(SHORTEST, last)), last);
@@ -184,8 +184,8 @@ class Controls {
     const pieces = jobs.piece_count ? jobs.piece_count[job] : 0;
     lines.push([pieces > 0 ? "waited in all" : "waited", durationText(waited(jobs, job))]);
     lines.push(["started", `${timeline.text(jobs.start[job])}${kind ? `, ${kind}` : ""}`]);
-    lines.push(["ran", `${durationText(jobs.run[job])} of ${durationText(jobs.estimate[job])} asked for`]);
-    if (pieces > 0) lines.push(["in pieces", `${pieces}, until ${timeline.text(jobs.end[job])}`]);
+    lines.push(["ran", `${durationText(jobs.run[job])} of ${durationText(jobs.estimate[job])} requested`]);
+    if (pieces > 0) lines.push(["intervals", `${pieces}, until ${timeline.text(jobs.end[job])}`]);
     lines.push(["slowdown", `${Number(boundedSlowdown(jobs, job).toPrecision(4))} (bounded)`]);
     const { promise, first_promise: first } = jobs;
     if (promise[job] >= 0) {
@@ -195,7 +195,7 @@ class Controls {
     return lines;
   }
 
-  /** Go to the next or the previous job in order of start, from the first in view where none is chosen. */
+  /** Go to the next or the previous job in order of start, from the first in view if none is chosen. */
   step(by) {
     const { drawing } = this, { jobs } = drawing;
     let rank = drawing.job < 0 ? -1 : jobs.rank[drawing.job] + by;
@@ -203,7 +203,7 @@ class Controls {
     this.go(jobs.order[Math.min(Math.max(rank, 0), jobs.count - 1)]);
   }
 
-  /** Choose a job, bring it into view, and say what it is. */
+  /** Choose a job, bring it into view, and announce it. */
   go(job) {
     const { drawing } = this, { jobs } = drawing;
     if (jobs.start[job] < drawing.begin || jobs.start[job] > drawing.end) {
@@ -231,7 +231,7 @@ class Controls {
     this.go(job);
   }
 
-  /** Say, a moment after the last change, what is shown. */
+  /** Announce, a moment after the last change, what is shown. */
   tell() {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
@@ -255,13 +255,13 @@ class Controls {
     document.documentElement.classList.add("has-script");
     new Controls(data);
     if (data.cut) {
-      failed.textContent = "Of this long run the chart shows the first jobs only; the tables count all.";
+      failed.textContent = "This run is long: the chart shows only its first jobs; the tables count all.";
       failed.hidden = false;
     }
   } catch (error) {
     document.documentElement.classList.remove("has-script");
     document.getElementById("gantt").hidden = true;
-    failed.textContent = `The chart that can be zoomed needs a newer browser (${error.message}). The picture shows the whole.`;
+    failed.textContent = `The zoomable chart needs a newer browser (${error.message}). The picture shows the whole.`;
     failed.hidden = false;
   }
 })();

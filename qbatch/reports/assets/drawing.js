@@ -1,6 +1,6 @@
-// The drawing of the chart: jobs on processors, below them what is used and what waits, on one axis of time.
+// The drawing of the chart: jobs on processors, below them the processors in use and the waiting jobs, on one time axis.
 
-const LABELLED = 400;  // so many boxes in view may have their numbers written on them
+const LABELLED = 400;  // most boxes in view that show their numbers
 
 class Drawing {
   constructor(canvas, data) {
@@ -86,7 +86,7 @@ class Drawing {
     this.tell();
   }
 
-  /** Say in the element what is shown, for scripts and tests. */
+  /** Record in the element what is shown, for scripts and tests. */
   tell() {
     const { top, bottom } = this.panels.jobs;
     Object.assign(this.canvas.dataset, {
@@ -200,7 +200,7 @@ class Drawing {
     this.write(Math.round(most).toLocaleString("en"), this.left - 6, panel.top + 8, "right");
   }
 
-  /** Few steps are drawn as they are. */
+  /** Draw few steps exactly. */
   trace(steps, y) {
     let value = steps.value(this.begin);
     this.pen.lineTo(this.left, y(value));
@@ -227,7 +227,7 @@ class Drawing {
     this.write(to, this.right, low + 34, "right", "--ink");
   }
 
-  /** Draw what marks the chosen job: its outline, the line of its wait, and the start that it was promised. */
+  /** Mark the chosen job: its outline, the line of its wait, and its promised start. */
   drawMarked() {
     const { pen, jobs, job } = this;
     if (job < 0) return;
@@ -251,7 +251,7 @@ class Drawing {
     pen.restore();
   }
 
-  /** The job under a point of the canvas; of jobs too small to hit, the nearest within three pixels. */
+  /** The job under a point of the canvas; if jobs are too small to hit, the nearest within three pixels. */
   hit(x, y) {
     const { top, bottom } = this.panels.jobs;
     if (x < this.left || x > this.right || y < top || y > bottom) return -1;

@@ -1,4 +1,4 @@
-// Instants as people read them: dates of the log's own zone where its clock is known, else days of the log.
+// Instants for readers: dates in the log's own zone if its clock is known, else days of the log.
 
 const DAY = 86400;
 const STEPS = [60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
@@ -27,7 +27,7 @@ class Timeline {
     return this.clock.unix + time + this.offset(time);
   }
 
-  /** How far the zone is ahead of UTC, in seconds; it changes on quarters of an hour only. */
+  /** Offset of the zone from UTC, in seconds; it changes on quarters of an hour only. */
   offset(time) {
     if (!this.parts) return 0;
     const quarter = Math.floor((this.clock.unix + time) / 900);
@@ -41,7 +41,7 @@ class Timeline {
     return this.offsets.get(quarter);
   }
 
-  /** The time of the page at which the wall shows this. */
+  /** The time of the page for a time of the wall clock. */
   fromWall(wall) {
     if (!this.parts) return wall - this.clock.log;
     const guess = wall - this.clock.unix;
@@ -54,7 +54,7 @@ class Timeline {
     return `${new Date(wall * 1000).toISOString().slice(0, 10)} ${clockText(wall)}`;
   }
 
-  /** At most so many marks between two instants: [time, text, whether it is a large one]. */
+  /** At most a given number of marks between two instants: [time, text, whether it is a large one]. */
   ticks(begin, end, most) {
     const step = STEPS.find((one) => (end - begin) / one <= most);
     if (step === undefined && this.parts) return this.monthTicks(begin, end, most);
@@ -99,7 +99,7 @@ function clockText(wall) {
   return inDay % 60 ? `${text}:${two(inDay % 60)}` : text;
 }
 
-/** A length of time in the unit that people would choose. */
+/** A length of time in a suitable unit. */
 function durationText(seconds) {
   for (const [size, unit] of [[DAY, "d"], [3600, "h"], [60, "min"]]) {
     if (seconds >= size) return `${Number((seconds / size).toPrecision(3))} ${unit}`;

@@ -1,4 +1,4 @@
-"""The charts of a report: small, of one kind, side by side; each with its numbers as a table for who cannot see it."""
+"""The charts of a report: small, of one kind, side by side; each with its numbers as a table for readers who cannot see it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DASHES: tuple[Any, ...] = (
     (0, (9, 2)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
-"""The line styles of the series, so that nothing is told by colour alone."""
+"""The line styles of the series, so that no meaning depends on colour alone."""
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
@@ -42,7 +42,7 @@ _TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of the page: its SVG, what stands under it, and its numbers as a table."""
+    """A chart of the page: its SVG, the note below it, and its numbers as a table."""
 
     title: str
     svg: str
@@ -71,7 +71,7 @@ def look(place: int) -> dict[str, Any]:
 
 
 def distribution_charts(study: ReportStudy) -> list[Chart]:
-    """Return the cumulated distributions of wait, slowdown and bounded slowdown, all policies in one chart each."""
+    """Return the cumulated distributions of wait, slowdown and bounded slowdown, one chart each with all policies."""
     found = {policy: quantities(schedule) for policy in study.policies
              if (schedule := study.first.schedule(policy)) is not None}  # fmt: skip
     charts = []
@@ -140,7 +140,7 @@ def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | 
 
 
 def part_chart(study: ReportStudy, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
-    """Return a metric of each part of the run: over months as lines, over classes as points on a line of their own."""
+    """Return a chart of a metric by part of the run: months as lines, classes as points on a line each."""
     unit = "s" if metric.endswith("_s") else "ratio"
     scale = 3600.0 if unit == "s" else 1.0
     words = "Mean wait (h)" if unit == "s" else "Mean bounded slowdown"
@@ -176,7 +176,7 @@ def _most(parts: Sequence[Part], metric: str) -> float:
 
 
 def _is_wide(parts: Sequence[Part], metric: str) -> bool:
-    """Whether the values span so much that only a logarithmic axis shows them."""
+    """Whether the values span so much that they need a logarithmic axis."""
     known = [value for part in parts for value in part.values[metric] if value]
     return bool(known) and max(known) > 30 * min(known)
 
@@ -254,7 +254,7 @@ def _plain_numbers(axis: Any) -> None:
 
 
 def promise_chart(found: Sequence[Promises]) -> Chart:
-    """Return the shares of promises kept, moved earlier and broken, one bar a policy."""
+    """Return the shares of promises kept, moved earlier and broken, one bar per policy."""
     shown = [one for one in found if one.promised]
     with _canvas(0.75 + 0.42 * len(shown)) as (figure, axes):
         lines = np.arange(len(shown))[::-1]
@@ -278,14 +278,14 @@ def promise_chart(found: Sequence[Promises]) -> Chart:
          (one.kept, one.earlier, one.broken)), amount(one.gain_mean_s, "s"))
         for one in shown
     )  # fmt: skip
-    headings = ("Policy", "Promised", "Kept as told first", "Moved earlier", "Broken", "Mean gain on the first promise")
+    headings = ("Policy", "Promised", "Kept as first given", "Moved earlier", "Broken", "Mean gain on the first promise")
     return Chart("Promises of a start", svg, "", headings, rows)
 
 
 def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int]) -> Chart:
-    """Return the mean waits as shares of the baseline's, all jobs and each class, with intervals, on a scale of ratios.
+    """Return the mean waits divided by the baseline's, for all jobs and each class, with intervals, on a scale of ratios.
 
-    A half lies as far to the left of 1 as the double lies to the right, so that no policy looks better for being the baseline.
+    One half is as far to the left of 1 as two is to the right, so that no policy looks better for being the baseline.
     """
     labels = ["all jobs", *dict.fromkeys(r["label"] for one in documents for r in one["parts"].get("class", []))]
     with _canvas(0.9 + max(0.3, 0.13 * len(documents)) * len(labels)) as (figure, axes):
@@ -323,11 +323,11 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
 
 
 _LEAST_RATIO = 1e-4
-"""An interval that reaches to 0, as one over replicas may, is drawn down to here."""
+"""The lowest drawn bound of an interval; one over replicas may reach 0."""
 
 
 def _ratio_bounds(record: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the bounds of b / a; None where there is no interval."""
+    """Return the bounds of b / a; None if there is no interval."""
     if record["low"] is None or record["high"] is None:
         return None
     low, high = (1 + record[key] / record["a"] for key in ("low", "high"))

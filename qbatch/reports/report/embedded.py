@@ -1,9 +1,8 @@
-"""The jobs as columns that the page's own script draws: compact, exact, and harmless whatever a name holds.
+"""The jobs as columns for the page's own script: compact, exact, and harmless whatever a name contains.
 
-Each column is little-endian, the differences between neighbours where that is smaller, deflated, in base64.  Times are
-seconds from the first submit.  What all policies share of a job is there once.  A policy
-under which jobs ran in pieces tells of each box (``piece_*``) from when to when it is, and who waits again from when to when
-(``again_*``); else a box is as long as its job.
+Each column is little-endian, as differences between neighbours if that is smaller, deflated, in base64.  Times are seconds
+from the first submit.  Facts of a job that all policies share are stored once.  A policy with suspended or resized jobs has
+the begin and end of each box (``piece_*``) and of each further wait (``again_*``); without them, a box is as long as its job.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from qbatch.results.result import Result, most_procs
 from qbatch.results.run_words import short_name
 
 MOST_JOBS = 120_000
-"""Of more jobs only the first so many, by submission, are embedded; a page must stay one that opens."""
+"""Most jobs that are embedded, the first by submission, so that a browser can open the page."""
 
 _SHARED = {"job_id": "number"} | {name: name for name in ("submit", "procs", "estimate", "run", "user", "group", "queue")}
-"""What all policies share of a job: what the page calls it, and its column in a workload."""
+"""Facts of a job that all policies share: their names in the page, and their columns in a workload."""
 
 _OWN = {name: name for name in ("start", "end", "kind", "promise", "first_promise")}
 _TIMES = {"submit", "estimate", "run", "start", "end", "promise", "first_promise"}
 
 
 def embedded(study: ReportStudy) -> dict[str, Any]:
-    """Return what the script of the page needs of the first replica, as JSON knows it."""
+    """Return the data of the first replica for the page's script, as JSON values."""
     result = study.first.result
     shown = {schedule.policy: schedule.only_ran() for schedule in result.schedules}
     cut = _cut([ran.workload for ran in shown.values()])
@@ -71,12 +70,12 @@ def _cut(tables: list[Workload]) -> int | None:
 
 
 def _is_of_one_kind(ran: Schedule) -> bool:
-    """Whether most jobs started in one way, as where most are backfilled: colours by it would be one colour."""
+    """Whether most jobs started in one way, for example backfilled: colours by it would be one colour."""
     return 2 * max(int((ran.kind == kind).sum()) for kind in range(len(KINDS))) > len(ran)
 
 
 def _is_same(one: Workload, other: Workload) -> bool:
-    """Whether two policies ran the very same jobs, so that one table serves both."""
+    """Whether two policies ran exactly the same jobs, so that one table serves both."""
     return len(one) == len(other) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in _SHARED.values()
     )  # fmt: skip
@@ -113,7 +112,7 @@ def _columns(source: Schedule | Workload, names: dict[str, str], origin: int, is
 
 
 def _told(values: NDArray[Any], name: str, origin: int, is_whole: bool) -> NDArray[Any]:
-    """Return a column in the units of the page; a time that is absent is a year before all."""
+    """Return a column in the units of the page; an absent time becomes a year before the first submit."""
     if name not in _TIMES:
         return values
     shifted = (
@@ -129,13 +128,13 @@ def _seconds(times: Int64Array, is_whole: bool) -> NDArray[Any]:
 
 
 ABSENT_S = -365 * 86400
-"""What stands for a promise that was never given, in seconds from the first submit."""
+"""The value of an absent promise, in seconds from the first submit."""
 
 
 def packed(values: NDArray[Any]) -> dict[str, Any]:
-    """Return a column as its type, how it is coded, its length and its bytes.
+    """Return a column as its type, its coding, its length and its bytes.
 
-    ``type``: i1, i2, i4 or f8.  ``delta``: whether each value is told as its difference from the one before it (the
+    ``type``: i1, i2, i4 or f8.  ``delta``: whether each value is stored as its difference from the one before it (the
     first from 0), with 32-bit arithmetic that wraps around.
     """
     if values.dtype.kind == "f" or (len(values) and (values.min() < -(2**31) or values.max() >= 2**31)):
@@ -163,6 +162,6 @@ def _column(kind: str, is_delta: bool, values: NDArray[Any]) -> dict[str, Any]:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON that may stand inside a script element: no ``<`` in it can end the element or begin a comment."""
+    """Return JSON that is safe inside a script element: no ``<`` in it can end the element or begin a comment."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

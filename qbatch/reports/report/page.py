@@ -1,4 +1,4 @@
-"""The page itself: everything about a study put together, and rendered as one file that needs nothing else."""
+"""The page: it puts everything about a study together and renders it as one self-contained file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, quanti
 from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
-"""The parts of the page's script, in order."""
+"""The files of the page's script, in order."""
 
 _PART_WORDS = {
     "class": "By class: wide above 8 processors, long above 1 hour",
@@ -53,7 +53,7 @@ _NAMED_POLICIES = 4
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a user may ask of a page: a title, the confidence of intervals, and the command that is told."""
+    """The options of a page: a title, the confidence of intervals, and the command to show."""
 
     title: str | None = None
     confidence: float = 0.95
@@ -62,7 +62,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A table that is there for those who open it."""
+    """A table that is closed until a reader opens it."""
 
     title: str
     headings: tuple[str, ...]
@@ -71,7 +71,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A policy beside the baseline: what is said in sentences, and notes about the jobs that were matched."""
+    """A policy and the baseline: the findings in sentences, and notes about the matched jobs."""
 
     policy: str
     sentences: tuple[str, ...]
@@ -82,7 +82,7 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
     """Return the page about a study as HTML text.
 
     Raises:
-        UsageError: if jinja2 or matplotlib are not installed.
+        UsageError: jinja2 or matplotlib is not installed.
     """
     asked = wishes or Wishes()
     templates = environment()
@@ -97,7 +97,7 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
 
 
 def environment() -> Any:
-    """Return what renders the templates of pages.
+    """Return the environment that renders the templates of pages.
 
     Raises:
         UsageError: jinja2 is not installed.
@@ -118,7 +118,7 @@ def environment() -> Any:
 
 
 def _tight(text: str) -> str:
-    """Return a sentence in which no line ends between a number and its unit, and minus signs are as wide as plus signs."""
+    """Return a sentence without line breaks between a number and its unit, and with minus signs as wide as plus signs."""
     text = re.sub(r"(?<=\d) (?=(?:s|min|h|d|points)\b|%)", "\N{NO-BREAK SPACE}", text)
     return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", text)
 
@@ -195,9 +195,9 @@ def _interval_note(study: ReportStudy, confidence: float) -> str:
         )
     return (
         f"One run of each policy. Small figures: {per_cent} confidence intervals within the run, which allow for waits that "
-        "depend on each other: of means on a scale of ratios, with the widest of the errors of the stationary bootstrap (Politis "
-        "and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and 20 parts of the log; of medians by the "
-        "bootstrap's percentiles. What is one number a run has none."
+        "depend on each other. Those of means are on a scale of ratios. Their error is the widest of the stationary bootstrap "
+        "(Politis and Romano 1994; blocks by Politis and White 2004) and of the means of 5, 10 and 20 parts of the log. Those of "
+        "medians are the bootstrap's percentiles. A metric with one number per run has none."
     )
 
 
@@ -220,14 +220,14 @@ def _parts(study: ReportStudy) -> tuple[list[Chart], list[Fold]]:
 
 
 def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
-    """Compare every policy with the baseline, over the replicas that have both."""
+    """Compare every policy with the baseline, over the replicas that contain both."""
     told, documents, places = [], [], []
     base = study.policies[0]
     for place, policy in enumerate(study.policies[1:], 1):
         pairs = [_pair(replica, base, policy) for replica in study.replicas
                  if replica.schedule(base) is not None and replica.schedule(policy) is not None]  # fmt: skip
         if not pairs:
-            told.append(Against(policy, (f"{policy} and {base} are never in one result: nothing to compare.",)))
+            told.append(Against(policy, (f"{policy} and {base} are never in one result, so they cannot be compared.",)))
             continue
         try:
             document = compare(*pairs[0], ComparedSettings(confidence=asked.confidence), pairs[1:])
@@ -243,7 +243,7 @@ def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list
 
 
 def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
-    """Return the table of how many jobs gain and lose, and of the sizes of effects."""
+    """Return the table of how many jobs gain and lose, and of the effect sizes."""
     headings = (
         "Policy", "Of each job", "Less", "More", "Equal", "Rank-biserial", "Cliff\N{RIGHT SINGLE QUOTATION MARK}s delta",
         "Median difference",
@@ -260,7 +260,7 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
             rows.append(
                 (document["b"]["label"], words, *shares, *sizes, signed(record["median"]["difference"], record["unit"]))
             )
-    title = "How many jobs have less of it and more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
+    title = "Numbers of jobs with less and with more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
     return Fold(title, headings, tuple(rows))
 
 
@@ -269,7 +269,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
     sides = []
     for name in (base, policy):
         schedule = replica.schedule(name)
-        assert schedule is not None  # the caller has looked
+        assert schedule is not None  # the caller has checked
         sides.append(Side(replica.result, schedule, f"{where}:{name}", name, name in replica.history))
     return sides[0], sides[1]
 
@@ -278,7 +278,7 @@ def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
 
 
 def _picture(study: ReportStudy) -> str:
-    """Return the whole schedule as a PNG in base64: for paper, and where no script runs."""
+    """Return the whole schedule as a PNG in base64, for paper and for readers without scripts."""
     result = study.first.result
     view = view_of(replace(result, schedules=result.schedules[:_PICTURE_POLICIES]))
     out = io.BytesIO()
@@ -290,7 +290,7 @@ def _picture(study: ReportStudy) -> str:
 
 
 def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
-    """Return what somebody needs to run the same again."""
+    """Return the facts needed to repeat the runs."""
     facts: list[tuple[str, str]] = []
     for replica in study.replicas[:1]:
         for document in replica.documents:

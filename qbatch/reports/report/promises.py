@@ -1,4 +1,4 @@
-"""Reservations: which promises of a start were kept as first told, which moved earlier, which were broken."""
+"""Reservations: which promised starts were kept as first given, which moved earlier, which were broken."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from qbatch.model.record import MICROSECONDS, Schedule
 class Promises:
     """The promises of one policy, counted in jobs; each promised job is in one of ``kept``, ``earlier``, ``broken``.
 
-    ``broken``: it started after the start that it was last told, or a promise to it was taken back (the rows say so,
-    the last is later than the first, or there is none).  ``earlier``: it was told an earlier start at least once
-    and that was kept.  ``kept``: the first promise stood.  ``gain_mean_s``: from the start to the first promise, mean over
-    the promises that were not broken, in seconds; None without any.
+    ``broken``: the job started after its last promised start, or a promise to it was withdrawn (its row records this, or the
+    last promise is later than the first, or is missing).  ``earlier``: the promised start moved earlier at least once and was
+    kept.  ``kept``: the first promise was kept.  ``gain_mean_s``: from the start to the first promise, mean over the promises
+    that were not broken, in seconds; None without any.
     """
 
     policy: str
@@ -28,12 +28,12 @@ class Promises:
 
     @property
     def promised(self) -> int:
-        """How many jobs were told a start."""
+        """Number of jobs with a promised start."""
         return self.kept + self.earlier + self.broken
 
 
 def promises(schedule: Schedule) -> Promises:
-    """Count the promises to the jobs that ran; a first promise that nobody tells is the last one."""
+    """Count the promises to the jobs that ran; without a recorded first promise, the last one counts as the first."""
     jobs = int(schedule.ran.sum())
     told = schedule.only(schedule.ran & ((schedule.promise >= 0) | (schedule.first_promise >= 0)))
     first = np.where(told.first_promise >= 0, told.first_promise, told.promise)

@@ -1,4 +1,4 @@
-"""Results gathered into a study: which policies, on which workloads, and what of that is no fair comparison."""
+"""Results gathered into a study: the policies, the workloads, and warnings where a comparison is not fair."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from qbatch.results.replicas import check_alike, check_distinct, log_of
 from qbatch.results.result import Result
 from qbatch.results.run_words import left_out_notes, missing_estimates, recorded_notes, short_name
 
-_WAY_OUT = "policies are compared on one machine and under the same options: take what differs by itself"
+_WAY_OUT = "policies are compared on one machine and under the same options: report the others separately"
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One workload (a log, a seed) and what the policies made of it; ``paths`` are the results that it came from.
+    """One workload (a log, a seed) and its schedules by policy; ``paths`` are the results from which they come.
 
-    ``said``: what a reader must know of a log that stands in it as what really happened.
+    ``said``: remarks about a recorded log among them.
     """
 
     result: Result
@@ -36,16 +36,16 @@ class Replica:
     said: tuple[str, ...] = ()
 
     def schedule(self, policy: str) -> Schedule | None:
-        """Return the schedule of a policy; None where it was not run, or ran no job."""
+        """Return the schedule of a policy; None if the policy was not run, or ran no job."""
         return next((each for each in self.result.schedules if each.policy == policy and each.ran.any()), None)
 
     @property
     def history(self) -> tuple[str, ...]:
-        """The names under which what really happened stands in it, beside what policies would have done."""
+        """The policy names of recorded logs in it."""
         return (POLICY,) if any(document.get("recorded") is True for document in self.documents) else ()
 
     def metrics(self, policy: str) -> dict[str, Any]:
-        """Return what the result says of a policy's metrics; nothing for bare job rows."""
+        """Return a policy's metrics from the result; empty for bare job rows."""
         for document in self.documents:
             for one in document.get("results") or []:
                 if isinstance(one, dict) and one.get("policy") == policy and isinstance(one.get("metrics"), dict):
@@ -55,7 +55,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ReportStudy:
-    """The policies in order, the first of them the baseline; their replicas; and what a reader must be warned of."""
+    """The policies in order, the first of them the baseline; their replicas; and warnings for the reader."""
 
     policies: tuple[str, ...]
     replicas: tuple[Replica, ...]
@@ -73,11 +73,11 @@ class ReportStudy:
 
 
 def gather(paths: Sequence[str], *, policies: Sequence[str] = (), procs: int | None = None) -> ReportStudy:
-    """Read results and gather them: those of one workload are put together, others become replicas.
+    """Read results and gather them: results of one workload are combined, others become replicas.
 
     Raises:
-        InputError: if a result is damaged, or machines or options differ, or a policy's run is there twice.
-        UsageError: if a policy that is asked for is in none of them.
+        InputError: a result is damaged, machines or options differ, or a policy's run occurs twice.
+        UsageError: a requested policy is in none of them.
     """
     read = [(path, read_named(path, procs=procs)) for path in paths]
     check_alike(read, _WAY_OUT)
@@ -99,7 +99,7 @@ def with_baseline(study: ReportStudy, baseline: str | None) -> ReportStudy:
     """Return the study with this policy first, so that the others are compared with it.
 
     Raises:
-        UsageError: if there is no such policy.
+        UsageError: there is no such policy.
     """
     if baseline is None:
         return study
@@ -119,13 +119,13 @@ def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
 
 
 def _workload(result: Result) -> str:
-    """Return what tells one workload from another: the log, the seed and the options."""
+    """Return a key of a workload: the log, the seed and the options."""
     document = result.document
     return json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
 
 
 def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
-    """Sort results by workload.  What really happened to a log stands beside every run of that log, whatever its seed."""
+    """Group results by workload.  A recorded log belongs to every run of that log, whatever its seed."""
     found: dict[str, list[tuple[str, Result]]] = {}
     for path, result in read:
         if not result.is_recorded:
@@ -153,7 +153,7 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                 one = _queues_of(one, names)
             if one.policy in found:
                 raise InputError(
-                    f"{where}: the policy {one.policy} of this log, seed and options is in {found[one.policy][0]} too; "
+                    f"{where}: the policy {one.policy} with this log, seed and options is in {found[one.policy][0]} too; "
                     "leave one of the two out"
                 )
             found[one.policy] = (where, one)
@@ -167,9 +167,9 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
 
 
 def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
-    """Return a schedule whose queues have the numbers of ``names``, by their names; to it are added those that it lacks.
+    """Return a schedule with the queue numbers of ``names``, by the queues' names; add those that ``names`` lacks.
 
-    A server numbers its queues otherwise than the log that it was fed with.
+    A server numbers its queues differently from the log that it replays.
     """
     own = schedule.workload.queue_names
     if not names or not own or own == names:
@@ -185,19 +185,19 @@ def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
 
 
 def _said(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:
-    """Return what is left out of a log as it really was: what it does not record, and what the replays beside it left out."""
+    """Return the remarks about a recorded log: what it lacks, and the jobs that the replays of it left out."""
     if not result.is_recorded:
         return []
     own = result.schedules[0]
     kept = found[own.policy][1]
-    notes = [f"{own.policy} is what really happened, by the waits that are recorded", *recorded_notes(result)]
+    notes = [f"{own.policy} is the schedule of the log itself, by its recorded waits", *recorded_notes(result)]
     if len(kept) < len(own):
         notes.append(f"{len(kept):,} of its {len(own):,} jobs are shown, those that the replay ran")
     return notes
 
 
 def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str]:
-    """Return what must be said plainly before any number."""
+    """Return the warnings for the reader."""
     notes = []
     logs = list(dict.fromkeys(short_name(one.result.name) for one in replicas))
     hashes = {_hash(one) for one in replicas}

@@ -24,7 +24,7 @@ SHOWN = (
     "utilisation_submit", "utilisation_makespan", "loss_of_capacity", "makespan_s", "throughput_per_hour",
     "backfilled_share", "immediate_share", "queue_max", "rejected_share",
 )  # fmt: skip
-"""The metrics of the summary; a second table has all."""
+"""The metrics of the summary; a second table holds all."""
 
 PART_KEYS = ("class", "size", "runtime", "month")
 PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")
@@ -32,7 +32,7 @@ PART_METRICS = ("wait_mean_s", "bounded_slowdown_mean")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value as text, the bounds of its interval as text where there is one, and the value itself."""
+    """A value as text, the bounds of its interval as text if there is one, and the value itself."""
 
     text: str
     bounds: str
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the jobs, under one label: how many, and for each policy each of ``PART_METRICS``, None for none."""
+    """A part of the jobs with its label: their number, and for each policy each of ``PART_METRICS``, None for none."""
 
     label: str
     jobs: int
@@ -58,7 +58,7 @@ class Part:
 
 
 def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]:
-    """Return for each policy each metric's value in each replica: what the result says, else measured anew."""
+    """Return for each policy each metric's value in each replica: from the result, else measured again."""
     found = []
     for policy in study.policies:
         values: dict[str, list[float | int | None]] = {metric.name: [] for metric in METRICS}
@@ -124,7 +124,7 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[str, tuple[float | None, float | None]]:
-    """Return the intervals within one run, of the means and medians of what every job has."""
+    """Return the intervals within one run, of the means and medians of quantities of jobs."""
     schedule = study.first.schedule(policy)
     if study.has_replicas or schedule is None or confidence is None:
         return {}
@@ -139,8 +139,8 @@ def _bounds(study: ReportStudy, policy: str, confidence: float | None) -> dict[s
 
 
 def quantities(schedule: Schedule) -> dict[str, Any]:
-    """Return what every counted job that ran has, as floats, by submission: seconds and ratios; the slowdown of those only that
-    ran for a time."""
+    """Return the quantities of every counted job that ran, as floats, by submission: seconds and ratios; the slowdown only of
+    jobs with a run time."""
     jobs = job_times(schedule, np.flatnonzero(schedule.ran & schedule.workload.counted))
     return {
         "wait": jobs.wait / MICROSECONDS,

@@ -1,7 +1,7 @@
-"""A matplotlib figure as an SVG that is part of a page: it takes the page's colours and fonts, and says what it shows.
+"""A matplotlib figure as an SVG inside a page: it takes the page's colours and fonts, and has a description.
 
-Colours of figures are stand-ins (``INK``, ``FAINT``, ``SERIES``) that become CSS variables here, so that one picture is
-right in the light and in the dark.  Texts stay texts: they can be searched, copied and read aloud.
+Figures are drawn in placeholder colours (``INK``, ``FAINT``, ``SERIES``) that become CSS variables here, so that one picture
+suits light and dark mode.  Texts stay texts: readers can search, copy and hear them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ FAINT = "#010204"
 GRID = "#010205"
 PAPER = "#010206"
 SERIES = tuple(f"#0a0b{place:02x}" for place in range(len(PALETTE)))
-"""The stand-ins of the series' colours; after the last they begin again, with another line style."""
+"""The placeholders of the series' colours; after the last they repeat, with another line style."""
 
 _VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--rule", PAPER: "--paper"} | {
     colour: f"--s{place}" for place, colour in enumerate(SERIES)
 }
 
 SIZE = (3.9, 2.65)
-"""Width and height of a chart in inches: so its texts can be read at a width of 320 pixels."""
+"""Width and height of a chart in inches; its texts are readable at a width of 320 pixels."""
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -52,11 +52,11 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.5,
     "path.simplify": True,
 }
-"""What charts of a page change of the style of ``plot_style``."""
+"""The differences of a page's charts from the style of ``plot_style``."""
 
 
 def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
-    """Return a figure as an SVG element for a page; ``name`` makes its ids its own, and must be a plain word."""
+    """Return a figure as an SVG element for a page; ``name`` makes its ids unique, and must be a plain word."""
     out = io.StringIO()
     with styled(STYLE):  # texts become texts or outlines when the figure is written, not when it is drawn
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -75,7 +75,7 @@ def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
     body = re.sub(r"font: (?:[a-z]+ )*([\d.]+px) inherit", r"font-size: \1", body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var({variable})")
-    # Places to a hundredth of a point; a text between the tags, such as the 0.005 of a tick, stays as it is.
+    # Round coordinates to a hundredth of a point; texts between the tags, such as the 0.005 of a tick, stay unchanged.
     body = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), body)
     body = re.sub(r"\n\s*", "\n", body)
     label = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(text)}</desc>'

@@ -1,8 +1,8 @@
-"""A finished schedule in the forms that other programs read.
+"""A finished schedule in the formats of other programs.
 
-What lives here: one file a form (job rows as Parquet or CSV, a log in the Standard Workload Format, a trace for Perfetto,
-Batsim's ``jobs.csv``, a result's directory), and the table of them.  What must never come in: running anything, reading anything
-but the ``Exportable`` that is given, printing.  Each but the directory writes to a binary file that the caller opened.
+Each format is one file (job rows as Parquet or CSV, a log in the Standard Workload Format, a trace for Perfetto, Batsim's
+``jobs.csv``, a result's directory), and one table lists them.  This package runs nothing, prints nothing and reads only the
+given ``Exportable``.  Each format but the directory writes to a binary file that the caller opened.
 """
 
 from qbatch.results.exports.directory import write_directory

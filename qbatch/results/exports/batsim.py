@@ -1,8 +1,8 @@
 """Batsim's ``jobs.csv``, which evalys reads.
 
 Source: the documentation of Batsim 4, "Jobs" output (one sentence a column), and evalys 4.0 ``JobSet``.  Processors are
-dealt out as in our Gantt chart (lowest first), because job rows do not say which they were.  A line has one start, one end and
-one set of processors: a job that ran in pieces is there as one bar, on as many processors as it asked for.
+assigned as in our Gantt chart (lowest first), because job rows do not name them.  A line has one start, one end and one set
+of processors: a job with several execution intervals is one bar, on as many processors as it requested.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ COLUMNS = (
 
 
 def write_batsim(out: BinaryIO, source: Exportable) -> None:
-    """Write the jobs of the only policy, by end, as Batsim does; times in seconds, always with a point.
+    """Write the jobs of the only policy, by end, as Batsim does; times in seconds, always with a decimal point.
 
-    The execution time is from start to end, with what a job was suspended.  Every job counts as completed: job rows do not
-    tell a job that was ended at its estimate from one that needed just so long.
+    The execution time is from start to end, with all suspensions.  Every job counts as completed: job rows do not distinguish
+    a job that was ended at its estimate from one that needed exactly that long.
 
     Raises:
-        UsageError: if there are several policies.
+        UsageError: there are several policies.
     """
     schedule = replace(source.one_policy("Batsim's jobs.csv"), pieces=None)
     work = schedule.workload
@@ -53,7 +53,7 @@ def write_batsim(out: BinaryIO, source: Exportable) -> None:
 
 
 def _intervals(procs: list[int], boxes: Boxes) -> list[str]:
-    """Return the processors of each job as Batsim writes them: ``0-3 5``; a job of no length has the lowest."""
+    """Return the processors of each job in Batsim's form, ``0-3 5``; a job of no length has the lowest."""
     found: list[list[tuple[int, int]]] = [[] for _ in procs]
     for job, low, high in zip(boxes.job.tolist(), boxes.low.tolist(), boxes.high.tolist(), strict=True):
         found[job].append((low, high - 1))

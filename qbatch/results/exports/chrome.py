@@ -1,8 +1,8 @@
-"""A schedule in the trace event format of Chrome, which Perfetto (ui.perfetto.dev) shows.
+"""A schedule in the trace event format of Chrome, for Perfetto (ui.perfetto.dev).
 
-Source: "Trace Event Format" (the Chromium project).  A process is a host, or a policy's whole machine where hosts are not
-known; a thread is a lane, which holds one job at a time; ``B`` and ``E`` are where a job runs, once for each of its pieces;
-``C`` are counters of waiting jobs and busy processors; ``M`` names things.  Times are microseconds of the log's own clock.
+Source: "Trace Event Format" (the Chromium project).  A process is a host, or a policy's whole machine if hosts are unknown;
+a thread is a lane, which holds one job at a time.  ``B`` and ``E`` begin and end each execution interval of a job; ``C`` are
+counters of waiting jobs and busy processors; ``M`` names things.  Times are microseconds of the log's own clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qbatch.results.exports.exportable import Exportable, ExportedBar
 
 _EVENTS_AT_ONCE = 4096
 _LEAST = {"started": 0, "suspended_s": 1, "pieces": 1, "user": 0, "group": 0, "queue": 0}
-"""What a fact of a job is at least where it is known, and there to be told."""
+"""Least values of facts of a job; a lower value is left out."""
 
 
 def write_chrome(out: BinaryIO, source: Exportable) -> None:
@@ -39,9 +39,9 @@ def write_chrome(out: BinaryIO, source: Exportable) -> None:
 
 
 def lanes(bars: Sequence[ExportedBar]) -> list[int]:
-    """Return a lane for each bar, the lowest that is free: no two bars of a lane have an instant in common.
+    """Return a lane for each bar, the lowest free one: no two bars of a lane share an instant.
 
-    A bar is half-open, so one may begin where another ends; a bar of no length takes its instant for itself.
+    A bar is half-open, so one may begin where another ends; a bar of no length occupies its instant.
     """
     free: list[int] = []
     busy: list[tuple[int, bool, int]] = []
@@ -108,7 +108,7 @@ def _of_host(columns: dict[str, Int64Array], bars: list[ExportedBar], process: i
 
 
 def off_machine(ran: Schedule) -> Int64Array:
-    """Return for how long each job, once begun, held no processors: suspended, or back in the queue."""
+    """Return for how long each job, after its start, held no processors: suspended, or back in the queue."""
     found = ran.end - ran.start - ran.workload.run
     if ran.pieces is not None:
         job = np.unique(ran.pieces[:, 0])
@@ -118,7 +118,7 @@ def off_machine(ran: Schedule) -> Int64Array:
 
 
 def _columns_of(schedule: Schedule) -> dict[str, Int64Array]:
-    """Return what the panes of the jobs show, by the names of the facts."""
+    """Return the columns of facts about the jobs, by the names of the facts."""
     work = schedule.workload
     return {
         "job": work.number, "processors": work.procs, "submit_s": work.submit, "wait_s": job_times(schedule).wait,
@@ -129,7 +129,7 @@ def _columns_of(schedule: Schedule) -> dict[str, Int64Array]:
 
 
 def _facts(columns: dict[str, Int64Array], bar: ExportedBar) -> dict[str, Any]:
-    """Return what the job's pane shows; times in seconds; what is not known is left out."""
+    """Return the facts about one job; times in seconds; unknown facts are left out."""
     facts: dict[str, Any] = {}
     for name, column in columns.items():
         value: Any = int(column[bar.row])

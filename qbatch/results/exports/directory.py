@@ -1,4 +1,4 @@
-"""A result's directory of what is exported: the one form that keeps when jobs ran that were suspended, resized or on trial."""
+"""The export as a result's directory, the only format that keeps the execution intervals of jobs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _OF_ANOTHER = ("schema", "files", "pieces", "policies")
 
 
 def write_directory(path: str, source: Exportable) -> None:
-    """Write ``result.json``, the job rows and the pieces of each policy, as ``qbatch replay --out`` does.
+    """Write ``result.json``, the job rows and the execution intervals of each policy, as ``qbatch replay --out`` does.
 
     Raises:
-        UsageError: if nobody says how large the machine is, or it is told to be larger or smaller than the result says: the
-            metrics in the result are those of its own machine.
+        UsageError: the size of the machine is unknown, or ``--procs`` contradicts the result: the metrics in the result are
+            those of its own machine.
         OutputError: as ``write_result``.
     """
     result = source.result
     if result.is_size_guessed:
-        raise UsageError("a result says how large its machine is, and bare job rows do not; say it with --procs N")
+        raise UsageError("a result contains the size of its machine, and bare job rows do not; give it with --procs N")
     own = result.document.get("procs_total", result.procs_total)
     if own != result.procs_total:
         raise UsageError(

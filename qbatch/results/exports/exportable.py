@@ -1,4 +1,4 @@
-"""What is exported: a result, where its jobs ran if that is known, and its log form if there is a better one."""
+"""The input of an export: a result, the places of its jobs if they are known, and a better log form if there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbatch.results.result import Result
 
 
 class ExportedBar(NamedTuple):
-    """A piece of a job on one host: ``row`` is the job's in the schedule, times in microseconds.
+    """An execution interval of a job on one host: ``row`` is the job's in the schedule, times in microseconds.
 
     A job on several hosts, or one that was suspended in between, is several bars.
     """
@@ -26,10 +26,10 @@ class ExportedBar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exportable:
-    """A result to be exported.  ``bars``, by policy: where the jobs ran; without, all hosts are taken for one machine.
+    """A result to be exported.  ``bars``, by policy: the places of the jobs; without them, all hosts count as one machine.
 
-    ``write_swf`` writes the log where more is known of the jobs than job rows hold; ``swf_keeps`` and ``swf_loses`` say what
-    that log tells of jobs that ran in pieces.
+    ``write_swf`` writes the log if more is known of the jobs than job rows hold; ``swf_keeps`` and ``swf_loses`` describe
+    what that log keeps and loses of jobs with several execution intervals.
     """
 
     result: Result
@@ -39,7 +39,7 @@ class Exportable:
     swf_loses: str = ""
 
     def bars_of(self, schedule: Schedule) -> Sequence[ExportedBar]:
-        """Return the bars of one policy's jobs; of jobs whose hosts are not known, one for each piece on ``machine``."""
+        """Return the bars of one policy's jobs; if their hosts are unknown, one for each execution interval on ``machine``."""
         if schedule.policy in self.bars:
             return self.bars[schedule.policy]
         spans = schedule.spans()
@@ -47,10 +47,10 @@ class Exportable:
         return [ExportedBar(row, "machine", begin, end, procs) for row, begin, end, procs in columns]
 
     def one_policy(self, form: str) -> Schedule:
-        """Return what ran under the only policy.
+        """Return the jobs that ran under the only policy.
 
         Raises:
-            UsageError: if there are several, and ``form`` holds one schedule.
+            UsageError: there are several, and ``form`` holds one schedule.
         """
         if len(self.result.schedules) != 1:
             called, known = self.result.called, ", ".join(self.result.policies)

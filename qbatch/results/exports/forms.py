@@ -15,9 +15,9 @@ from qbatch.results.job_rows import write_job_rows
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form: who writes it, what it is, whether it is text that a terminal may show, and what it loses of pieces.
+    """One format: its writer, its description, whether a terminal may show it, and what it keeps and loses.
 
-    ``keeps`` and ``loses``: of a job that was suspended or resized, what the form still tells and what not.
+    ``keeps`` and ``loses``: the facts about suspended or resized jobs that the format contains and lacks.
     """
 
     write: Callable[[BinaryIO, Exportable], None]
@@ -27,7 +27,7 @@ class Form:
     loses: str = ""
 
     def losses(self, source: Exportable) -> list[str]:
-        """Return a line about what is kept and lost of jobs that ran in pieces, and one about their memory, where any is."""
+        """Return a line on what is kept and lost of suspended or resized jobs, and one on memory, if any is requested."""
         is_own_log = self.write is write_swf and source.write_swf is not None
         keeps, loses = (source.swf_keeps, source.swf_loses) if is_own_log else (self.keeps, self.loses)
         count = sum(int(schedule.is_in_pieces.sum()) for schedule in source.result.schedules)
@@ -35,11 +35,11 @@ class Form:
         if count and loses:
             jobs = "1 job" if count == 1 else f"{count:,} jobs"
             found.append(
-                f"{jobs} ran in pieces: kept is {keeps}; lost is {loses}; qbatch export result -o DIR keeps all"
+                f"{jobs} with several intervals: kept is {keeps}; lost is {loses}; qbatch export result -o DIR keeps all"
             )
         if self.write is write_swf and not is_own_log and source.result.may_count_memory:
             found.append(
-                "the memory that jobs asked for is lost, for job rows have none, and the machine has memory or several hosts; "
+                "the requested memory is lost: job rows do not contain it, and the machine has memory or several hosts; "
                 "qbatch replay LOG --machine FILE -p POLICY --swf FILE keeps it"
             )
         return found
@@ -53,7 +53,7 @@ def _write_csv(out: BinaryIO, source: Exportable) -> None:
     write_job_rows(out, source.result.schedules, ".csv")
 
 
-_KEPT_IN_ROWS = "first start, end, run time, wait in all and the number of pieces"
+_KEPT_IN_ROWS = "first start, end, run time, total wait and the number of execution intervals"
 _LOST = "when each was suspended or resized"
 
 FORMS: dict[str, Form] = {
@@ -66,7 +66,7 @@ FORMS: dict[str, Form] = {
     "chrome": Form(write_chrome, "a trace that opens in ui.perfetto.dev"),
     "batsim": Form(
         write_batsim, "Batsim's jobs.csv, for evalys", keeps="first start and end",
-        loses=f"{_LOST}: each is one bar, and bars may need more processors than the machine has",
+        loses=f"{_LOST}: each job is one bar, and bars may need more processors than the machine has",
     ),
 }  # fmt: skip
 """Every form of export."""

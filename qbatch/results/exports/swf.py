@@ -18,12 +18,12 @@ from qbatch.workloads.swf_writer import write_log
 def write_swf(out: BinaryIO, source: Exportable) -> None:
     """Write the log of the only policy, by submission; times are those of the log that was replayed.
 
-    The status is 1 (completed), or -1 where it is not known: of a job that ran for just its estimate, which may have been
-    ended there.  The run time is from the first start to the end, with what a job was suspended: the header then says
-    ``Preemption: TS``, which is the format's word for totals without the pieces.
+    The status is 1 (completed), or -1 if it is unknown: a job that ran exactly for its estimate may have been ended there.  The
+    run time is from the first start to the end, with all suspensions: the header then has ``Preemption: TS``, which is the
+    format's term for totals without execution intervals.
 
     Raises:
-        UsageError: if there are several policies.
+        UsageError: there are several policies.
     """
     schedule = source.one_policy("SWF")
     if source.write_swf is not None:
@@ -61,5 +61,5 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
 
 
 def _seconds(times: Int64Array) -> Column:
-    """Return microseconds as seconds: whole numbers where all are whole."""
+    """Return microseconds as seconds: whole numbers if all are whole."""
     return times // MICROSECONDS if not (times % MICROSECONDS).any() else times / MICROSECONDS

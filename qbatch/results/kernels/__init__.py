@@ -1,4 +1,4 @@
-"""The compiled inner loop of the reports room: columns of numbers become the text of rows.
+"""The compiled inner loop of job rows: it writes columns of numbers as the text of rows.
 
-What must never come in: anything that a library does as well; compile time is budgeted.
+It holds nothing that a library does as well, because compile time is limited.
 """

@@ -9,7 +9,7 @@ from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.types import Int64Array
 
 LONGEST_NUMBER = 28
-"""The most bytes that one number takes, with its sign, its point, its six decimals and the comma behind it."""
+"""The most bytes of one number, with its sign, its point, its six decimals and the comma after it."""
 
 COMMA, NEWLINE, MINUS, POINT, ZERO = (np.uint8(ord(sign)) for sign in ",\n-.0")
 
@@ -18,7 +18,7 @@ Uint8Array = NDArray[np.uint8]
 
 @kernel
 def _put_digits(value: int, digits: int, out: Uint8Array, at: int) -> int:
-    """Write the last ``digits`` digits of a number; return the place behind them."""
+    """Write the last ``digits`` digits of a number; return the place after them."""
     for place in range(at + digits - 1, at - 1, -1):
         out[place] = ZERO + np.uint8(value % 10)
         value //= 10
@@ -27,7 +27,7 @@ def _put_digits(value: int, digits: int, out: Uint8Array, at: int) -> int:
 
 @kernel
 def _put_number(whole: int, millionths: int, out: Uint8Array, at: int) -> int:
-    """Write a number with its millionths, without zeros at its end; return the place behind it."""
+    """Write a number with its millionths, without zeros at its end; return the place after it."""
     if whole < 0:
         if millionths > 0:  # both were rounded down
             whole, millionths = whole + 1, 1_000_000 - millionths
@@ -51,11 +51,11 @@ def put_rows(
     whole: Int64Array, millionths: Int64Array, is_absent: Uint8Array, first_word: Int64Array, words: Uint8Array,
     word_ends: Int64Array, out: Uint8Array,
 ) -> int:  # fmt: skip
-    """Write rows as text into ``out``; return how many bytes they took.
+    """Write rows as text into ``out``; return the number of bytes.
 
     ``whole`` and ``millionths``, ``[columns, rows]``: parts of each number, rounded down.  ``is_absent``, ``[columns, rows]``:
-    1 for an empty cell.  ``first_word``, ``[columns]``: -1 for numbers; else ``whole`` holds places in the words of the
-    column, which begin there.  ``words``: the bytes of all words; ``word_ends``: where each ends, the first entry 0.
+    1 for an empty cell.  ``first_word``, ``[columns]``: -1 for numbers; else ``whole`` holds indices of the words of the
+    column, which begin there.  ``words``: the bytes of all words; ``word_ends``: the end of each, the first entry 0.
     """
     at = 0
     for row in range(whole.shape[1]):

@@ -169,7 +169,7 @@ def test_a_job_in_pieces_has_gaps_and_is_found_in_each_piece(browser, pages) -> 
         opened.page.keyboard.press("Enter")
         status = opened.page.locator("#gantt-status").inner_text()
         assert "waited in all 1.21 h" in status
-        assert "in pieces 2, until" in status
+        assert "intervals 2, until" in status
         assert opened.errors == []
 
 

@@ -131,7 +131,7 @@ def test_bare_job_rows_make_a_page(tmp_path) -> None:
 
 def test_a_single_policy_without_promises_says_so(tmp_path) -> None:
     text = render(gather([unpromised(tmp_path / "a")]))
-    assert "There is one policy: nothing to compare it with." in text
+    assert "There is only one policy, so there is nothing to compare." in text
     assert "These results hold no promises" in text
 
 

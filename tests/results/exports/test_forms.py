@@ -266,7 +266,7 @@ def test_a_form_says_what_it_loses_of_jobs_in_pieces(form: str) -> None:
         assert told == []
     else:
         [line] = told
-        assert line.startswith("5 jobs ran in pieces: kept is first start")
+        assert line.startswith("5 jobs with several intervals: kept is first start")
         assert "lost is when each was suspended or resized" in line
     assert loss(scheduled(random_workload(20))) == []
 
