@@ -6,7 +6,6 @@ from pathlib import Path
 
 from qbatch.cli.pbs.command import code_of
 from qbatch.daemon.config import KEYS
-from qbatch.daemon.handlers.authority import WHO
 from qbatch.wire import errors, requests
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -14,9 +13,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def test_every_verb_with_its_fields_and_role_is_documented() -> None:
     lines = (DOCS / "protocol.md").read_text(encoding="utf-8").splitlines()
-    for kind in requests.MUTATING + requests.ASKING:
+    for kind in requests.REQUESTS:
         fields = [f"`{name}`" for name in kind.__struct_fields__ if name not in ("v", "id")]
-        start = f"| `{kind.__struct_config__.tag}` | {WHO[kind]} | {', '.join(fields) or '-'} |"
+        start = f"| `{kind.__struct_config__.tag}` | {kind.role} | {', '.join(fields) or '-'} |"
         assert any(line.startswith(start) for line in lines), start
 
 
