@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qbatch.cli.pbs.command import code_of
-from qbatch.daemon.config import KEYS
+from qbatch.daemon.settings import KEYS
 from qbatch.wire import errors, requests
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

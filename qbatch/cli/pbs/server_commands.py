@@ -1,4 +1,4 @@
-"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart`` and ``qstop`` for its queues, ``qterm`` for itself."""
+"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart``, ``qstop`` for its queues, ``qterm`` for itself."""
 
 from __future__ import annotations
 

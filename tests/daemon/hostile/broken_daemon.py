@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import qbatch.daemon.questions  # noqa: F401 - the table of verbs is filled before it is changed
 from qbatch.cli.main import main
 from qbatch.daemon import attempts
 from qbatch.daemon.core import passes, reports
