@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 
 import typer
 
 from qbatch.cli.main import COMMANDS, app
 from qbatch.cli.manual import EXIT_CODES, PBS_COMMANDS, PBS_EXIT_CODES, VARIABLES, _context
+from qbatch.cli.pbs.command import code_of
 from qbatch.cli.pbs.help_page import help_of
-from qbatch.daemon.config import KEYS
+from qbatch.cli.pbs.start import command_of
+from qbatch.daemon.settings import KEYS
 from qbatch.metrics.table import METRICS
 from qbatch.policies.registry import POLICIES
+from qbatch.wire import errors, requests
 from tests.documents.blocks import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -69,7 +71,7 @@ def _parameters(command: object, words: str) -> Iterator[str]:
 def pbs_commands() -> Iterator[str]:
     """Yield each PBS command with its usage and its options."""
     for name in PBS_COMMANDS:
-        command = import_module(f"qbatch.cli.pbs.{name}").COMMAND
+        command = command_of(name)
         page = help_of(command)
         yield from (f"### {name}", "", f"{page.summary[0].upper()}{page.summary[1:]}.", "", "```text")
         yield from (*re.sub(r"\n +", "\n    ", command.usage).splitlines(), "```")
@@ -116,9 +118,25 @@ def variables() -> Iterator[str]:
     yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in VARIABLES.items()])
 
 
+def verbs() -> Iterator[str]:
+    """Yield the table of verbs of the protocol."""
+    rows = []
+    for kind in requests.REQUESTS:
+        fields = ", ".join(f"`{name}`" for name in kind.__struct_fields__ if name not in ("v", "id"))
+        rows.append((f"`{kind.__struct_config__.tag}`", kind.role, fields or "-", cell(str(kind.__doc__))))
+    yield from table(("verb", "role", "fields", "what it does"), rows)
+
+
+def error_codes() -> Iterator[str]:
+    """Yield the table of error codes of the protocol."""
+    rows = [(f"`{code}`", f"{pbs} ({code_of(pbs)})", str(exit_code)) for code, (pbs, exit_code) in errors.CODES.items()]
+    yield from table(("code", "PBS error number (exit code of the PBS commands)", "exit code of `qbatch`"), rows)
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "qbatch commands": qbatch_commands, "pbs commands": pbs_commands, "policies": policies, "metrics": metrics,
     "config keys": config_keys, "exit codes": exit_codes, "pbs exit codes": pbs_exit_codes, "variables": variables,
+    "verbs": verbs, "error codes": error_codes,
 }  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def options_of(words: list[str]) -> set[str]:
 def test_an_option_that_a_document_names_exists(document: str, command: str, option: str) -> None:
     if command == "qsub":
         said = subprocess.run(
-            [sys.executable, "-c", "from qbatch.cli.pbs.qsub import main; main()", "--help"],
+            [sys.executable, "-c", "from qbatch.cli.pbs.start import qsub; qsub()", "--help"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert option in said.stdout + said.stderr

@@ -1,4 +1,4 @@
-"""The PBS commands: ``qsub``, ``qstat``, ``qdel`` and their family, one file each, and the texts that they print.
+"""The PBS commands: ``qsub``, ``qstat``, ``qdel`` and their family, and the texts that they print; :mod:`.start` finds each.
 
 What lives here: POSIX options, messages and exit codes as PBS has them (the contract is spec/pbs.md), and pure
 functions from :mod:`qbatch.wire.records` to text (``format_*.py``), which other commands use too.  What must never come

@@ -1,4 +1,4 @@
-"""Show jobs (qstat)."""
+"""Lists of jobs, page by page: those that are asked for (qstat), and the history of those that have ended (qbatch history)."""
 
 from __future__ import annotations
 
@@ -14,41 +14,73 @@ from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
 from qbatch.daemon.forecasts import Made
-from qbatch.daemon.handlers.authority import may_see
-from qbatch.daemon.questions.page import MOST, PageRoom
+from qbatch.daemon.handlers.verbs import handles, may_see
 from qbatch.daemon.service import Service
+from qbatch.wire import requests
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_id
 from qbatch.wire.records import JobRecord, Jobs
-from qbatch.wire.requests import STATES, JobStatus
 
-_ON_HOSTS = frozenset("RSE")
+MOST = 1000
+"""Jobs in one page."""
+
+MOST_BYTES = 1 << 18
+"""Bytes of a page; a job that is longer by itself is a page of its own."""
 
 HIDDEN = {"variables": {}, "submit_arguments": ""}
 """What only the owner and operators see of a job."""
 
+_ON_HOSTS = frozenset("RSE")
+_LONGEST_PATTERN = 1000
+_encode = msgspec.json.Encoder().encode
 
-def handle(service: Service, client: ConnectedClient, request: JobStatus) -> Jobs | Awaitable[Jobs]:
-    """Answer at once where only live jobs are asked for."""
+
+class PageRoom:
+    """The room that a page has left.
+
+    Args:
+        limit: jobs that are asked for.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._jobs = min(max(limit, 1), MOST)
+        self._bytes = MOST_BYTES
+
+    def takes(self, record: JobRecord) -> bool:
+        """Tell whether a job still goes into the page, and take it in."""
+        if self._jobs == 0 or self._bytes <= 0:
+            return False
+        size = len(_encode(record))
+        is_first = self._bytes == MOST_BYTES
+        if size > self._bytes and not is_first:
+            self._bytes = 0
+            return False
+        self._jobs -= 1
+        self._bytes -= size
+        return True
+
+
+@handles(requests.JobStatus)
+def job_status(service: Service, client: ConnectedClient, request: requests.JobStatus) -> Jobs | Awaitable[Jobs]:
+    """Show jobs (qstat): at once where only live jobs are asked for."""
     core = service.core
+
+    def answer() -> Jobs | Awaitable[Jobs]:
+        page = _Page(service, client, request)
+        return page.with_estimates() if request.with_estimates else page.chosen()
+
+    async def late(seconds: float) -> Jobs:
+        await asyncio.sleep(seconds)
+        made = answer()
+        return made if isinstance(made, Jobs) else await made
+
     if core.faults:
         failed, slow = take_fault(core.faults, "status-failed"), take_fault(core.faults, "status-slow")
         if failed is not None:
             raise Refusal("refused-by-fault", failed.message or "the status is not available (a fault on demand)")
         if slow is not None:
-            return _slowly(service, client, request, slow.seconds)
-    return _answer(service, client, request)
-
-
-async def _slowly(service: Service, client: ConnectedClient, request: JobStatus, seconds: float) -> Jobs:
-    await asyncio.sleep(seconds)
-    answer = _answer(service, client, request)
-    return answer if isinstance(answer, Jobs) else await answer
-
-
-def _answer(service: Service, client: ConnectedClient, request: JobStatus) -> Jobs | Awaitable[Jobs]:
-    page = _Page(service, client, request)
-    return page.with_estimates() if request.with_estimates else page.chosen()
+            return late(slow.seconds)
+    return answer()
 
 
 @dataclass(slots=True)
@@ -64,7 +96,7 @@ class _Named:
 class _Page:
     """One page of an answer."""
 
-    def __init__(self, service: Service, client: ConnectedClient, request: JobStatus) -> None:
+    def __init__(self, service: Service, client: ConnectedClient, request: requests.JobStatus) -> None:
         self.service = service
         self.core = service.core
         self.request = request
@@ -77,8 +109,8 @@ class _Page:
         self.forecast: Made | None = None
         for queue in request.queues:
             self.core.queue(queue)
-        if not set(request.states) <= set(STATES):
-            raise Refusal("bad-value", f"states: {request.states[:40]!r} are not letters of {STATES}")
+        if not set(request.states) <= set(requests.STATES):
+            raise Refusal("bad-value", f"states: {request.states[:40]!r} are not letters of {requests.STATES}")
 
     def chosen(self) -> Jobs | Awaitable[Jobs]:
         """Return the page, at once where only live jobs are asked for."""
@@ -311,3 +343,59 @@ def _error(name: str, text: str, has_finished: bool) -> Refusal:
         return Refusal("finished-job", words, name)
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
     return Refusal("unknown-job", f"Unknown Job Id {shown if '.' in shown else name}", name)
+
+
+@handles(requests.History)
+async def history(service: Service, client: ConnectedClient, request: requests.History) -> Jobs:
+    """Search the jobs that have ended, for ever (qbatch history); one page, the latest first: what has ended by now is in it."""
+    where: list[tuple[str, object]] = []
+    for column, values in (("user", request.users), ("queue", request.queues)):
+        if len(values) > 1:
+            raise Refusal("bad-value", f"name one {column} at a time")
+        if values:
+            where.append((f"{column} = ?", values[0]))
+    if len(request.name) > _LONGEST_PATTERN:
+        raise Refusal("bad-value", f"a pattern of {len(request.name)} letters; {_LONGEST_PATTERN} are allowed")
+    if request.name:
+        where.append(("name GLOB ?", request.name))
+    if request.status == "failed":
+        where.append(("status != ?", 0))
+    elif request.status:
+        try:
+            status = int(request.status)
+            if abs(status) >= 1 << 31:
+                raise ValueError
+            where.append(("status = ?", status))
+        except ValueError:
+            raise Refusal("bad-value", f"status {request.status[:20]!r} is neither a number nor failed") from None
+    if request.since is not None:
+        where.append(("ended >= ?", request.since))
+    if request.until is not None:
+        where.append(("ended < ?", request.until))
+    if not service.is_at_rest():
+        await service.committed()
+    if request.after:
+        try:
+            key = parse_id(request.after)
+        except ValueError as error:
+            raise Refusal("bad-value", str(error)) from None
+        found = (await service.store.finished([key])).get(key)
+        if found is not None:
+            place = "SELECT ended, sequence, member FROM history WHERE sequence * 4294967296 + member = ?"
+            where.append((f"(ended, sequence, member) < ({place})", key.sequence * 4294967296 + key.member))
+    limit = min(max(request.limit, 1), MOST)
+    async with service.unread.turn_of(client.uid):
+        records = await service.store.search(where, limit + 1, is_newest_first=True)
+    actor = client.actor
+    shown = (
+        each if each.user == actor.user or may_see(actor, -1) else msgspec.structs.replace(each, **HIDDEN)
+        for each in records
+    )
+    page = tuple(takewhile(PageRoom(limit).takes, shown))
+    core = service.core
+    return Jobs(
+        jobs=page,
+        next=page[-1].id if len(page) < len(records) else "",
+        now=max(core.now, service.clock.now()),
+        server=core.settings.name,
+    )
