@@ -22,7 +22,7 @@ def trees() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in FILES]
 
 
-# Everything else about size is judged by a reader (design.md, "The packages").
+# Everything else about size is judged by a reader (docs/design.md, "The packages").
 
 
 def test_no_file_is_above_1000_lines() -> None:

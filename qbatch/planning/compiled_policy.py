@@ -42,7 +42,7 @@ _NONE = np.empty(0, np.int64)
 class CompiledPolicy:
     """The base class of a policy that decides by a kernel, for whole jobs on hosts or on a pool.
 
-    A derived class defines ``name``; ``kernel``, a ``decide`` function (docs/writing-policies.md, "A compiled policy"); and
+    A derived class defines ``name``; ``kernel``, a ``decide`` function (docs/how-to/write-a-compiled-policy.md); and
     ``new_tables``.  It defines ``needs``, what the kernel returns and reads, unless the default suits it: starts by host, and the
     running jobs in order of expected end.  It may add ``explain``.  A class that redefines ``decide`` is not run compiled.
     """

@@ -119,7 +119,7 @@ class Backfill:
             if not isinstance(memory, ListMemory):
                 raise DecisionError(
                     f"policy {self.name} remembers bypasses or reservations, and its view holds no record of them: a wrapper "
-                    "keeps what its new_memory returns and shows it as view.memory (docs/writing-policies.md, Wrappers)"
+                    "keeps what its new_memory returns and shows it as view.memory (docs/how-to/wrap-a-policy.md)"
                 )
             tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)

@@ -1,7 +1,7 @@
 """Recorded runs: what a monitor wrote down while it watched, as numbered events.
 
 A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` wherever a
-whole picture was taken and ``{"event": ...}`` for each event, as the daemon sent it (docs/protocol.md).
+whole picture was taken and ``{"event": ...}`` for each event, as the daemon sent it (docs/reference/protocol.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 dashes (``HostControl`` is ``host-control``).
 
 A verb is declared here, once: its fields, what it does, who may send it, whether it changes the core, whether its answer may be
-long.  Permissions, the journal and the table in docs/protocol.md follow from that.
+long.  Permissions, the journal and the table in docs/reference/protocol.md follow from that.
 
 Each has ``v``, the protocol's version, and ``id``, which comes back with the reply.  Unknown fields are refused.  Job
 identifiers are texts as a user writes them; instants are microseconds of the server's clock; None or an empty value

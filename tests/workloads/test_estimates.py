@@ -23,7 +23,7 @@ from qbatch.workloads.tsafrir import tsafrir_estimates
 
 SECOND = 1_000_000
 HOUR = 3600
-# Typed by hand from the model's list (spec/workloads.md 2.2), in seconds.
+# Typed by hand from the model's list (docs/spec/workloads.md 2.2), in seconds.
 POPULAR = [300, 600, 900, 1200, 1800, *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))]
 TEXTS = [
     "log", "perfect", "f:1", "f:2.5", "exact", "exact:share=0.4", "exact:share=0.4,rest=f:5", "rounded", "rounded:of=perfect",
