@@ -50,8 +50,9 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     in order of submission, then the free processors as a share, and q / (q + 32) for the length q of the queue.
 
     The action is the place of a job among them.  A job that fits starts, and time stands still.  A job that does not fit
-    starts as soon as it fits, before all others.  The action ``jobs``, or a place without a job, starts none until something changes: a job
-    ends or arrives.  Where nothing runs it starts the first job.  ``info["action_mask"]`` shows which places hold a job.
+    starts as soon as it fits, before all others.  The action ``jobs``, or a place without a job, starts none until
+    something changes: a job ends or arrives.  Where nothing runs it starts the first job.  ``info["action_mask"]`` shows
+    which places hold a job.
 
     The reward is 0 in each step but the last.  There it is the metric, negative where less is better.
 

@@ -1,7 +1,8 @@
 """The machine file: a machine described in TOML, read with errors that name key and line, and written.
 
 Format: ``schema = 1``, ``[[host]]`` tables (names expand: ``n[01-64]``), ``[[class]]`` tables, ``single_host``, ``per_user``
-(docs/design.md, "What the outside sees"; docs/reference/machine-file.md has every key).  A daemon's configuration may contain the same tables.
+(docs/design.md, "What the outside sees"; docs/reference/machine-file.md has every key).  A daemon's configuration may
+contain the same tables.
 """
 
 from __future__ import annotations
