@@ -43,6 +43,8 @@ def plot(
     end: Annotated[str | None, typer.Option("--to", help="End of the picture: log seconds or ISO time.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
     colour_by: Annotated[Colouring, typer.Option("--colour-by", help="Colours of a Gantt chart.")] = Colouring.size,
+    columns: Annotated[int, typer.Option("--columns", min=1, max=2, help="Width: one or two columns of a journal.")] = 2,
+    grey: Annotated[bool, typer.Option("--grey", help="Draw in grey, for print.")] = False,
     title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
     x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="For a sweep: horizontal axis, such as load.")] = None,
     y: Annotated[str | None, typer.Option("--y", metavar="METRIC", help="For a sweep: metric, such as wait_mean.")] = None,
@@ -57,14 +59,17 @@ def plot(
 
     of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
     if is_sweep(result):
-        of_result = {"--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs}
+        of_result = {
+            "--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs, "--columns": columns == 1,
+            "--grey": grey,
+        }  # fmt: skip
         _refuse(f"{result} is a sweep", "--x, --y, --by and --where", of_result)
         _plot_sweep(result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale)
         return
     _refuse(f"{result} is no sweep", "--kind", of_sweep)
     if kind is None:
         raise UsageError(f"--kind is missing: name the picture of {result}, one of {', '.join(each.value for each in Kind)}")
-    _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title)
+    _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title, columns=columns, is_grey=grey)
 
 
 def _refuse(what: str, takes: str, others: Mapping[str, object]) -> None:
@@ -97,7 +102,7 @@ def _plot_sweep(
 
 def _plot_result(
     result: str, kind: Kind, out: str | None, policy: list[str] | None, begin: str | None, end: str | None,
-    procs: int | None, colour_by: Colouring, title: str | None,
+    procs: int | None, colour_by: Colouring, title: str | None, *, columns: int, is_grey: bool,
 ) -> None:  # fmt: skip
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.plots import draw
@@ -110,7 +115,10 @@ def _plot_result(
     read = read_named(result, procs=procs)
     for note in recorded_notes(read):
         talk(f"note: {note}")
-    figure = draw(read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value)
+    figure = draw(
+        read, kind.value, policies=policy or [], begin=begin, end=end, title=title, colour_by=colour_by.value, columns=columns,
+        is_grey=is_grey,
+    )  # fmt: skip
     make_folder(path)
     write_figure(figure, path)
     talk(f"wrote {path}: {kind.value} of {short_name(read.name)}")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from matplotlib.figure import Figure
 
 from qbatch.reports.plot_style import styled
-
-if TYPE_CHECKING:
-    from qbatch.results.result import Result
 
 
 class ShownFigure(Figure):  # type: ignore[misc, unused-ignore]
@@ -28,11 +25,7 @@ def png_of(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def drawn(result: Result, kind: str, *, policies: tuple[str, ...], begin: str | None, end: str | None, title: str | None,
-          colour_by: str) -> ShownFigure:  # fmt: skip
-    """Return a picture of a result (:func:`qbatch.reports.plots.draw`) that displays itself."""
-    from qbatch.reports.plots import draw
-
-    figure = draw(result, kind, policies=policies, begin=begin, end=end, title=title, colour_by=colour_by)
+def shown(figure: Figure) -> ShownFigure:
+    """Return the figure as one that displays itself."""
     figure.__class__ = ShownFigure
     return cast(ShownFigure, figure)

@@ -18,13 +18,23 @@ LogLike = str | os.PathLike[str] | Log | DeadlineLog
 """A log: its path, or a log object."""
 
 
+Frame = Any
+"""A table with named columns: a data frame of pandas or polars, an Arrow table, or a dictionary of arrays."""
+
+
 @speaks_of_arguments
-def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> Log:
-    """Read a workload log: the Standard Workload Format, or five columns ``submit run procs [estimate [user]]``.
+def read_log(
+    path: str | os.PathLike[str] | Frame, *, lenient: bool = False, procs: int | None = None, name: str = "frame"
+) -> Log:
+    """Read a workload log: the Standard Workload Format, five columns ``submit run procs [estimate [user]]``, or a data frame.
 
     Args:
-        path: a file, plain, gzip or xz.
+        path: a file, plain, gzip or xz; or a table: a data frame of pandas or polars, an Arrow table, a dictionary of arrays.
+            Its columns have the names of SWF's fields (``log["submit"]``), or ``procs``, ``estimate`` and ``job_id``;
+            ``submit``, ``run`` and the processors are needed.
         lenient: skip rows that cannot be read, and count them.
+        procs: processors of the machine, for a table, which has no header.
+        name: of the log, for a table.
 
     Returns:
         The log: ``len(log)`` rows by (submit, job number, line).  ``log["submit"]`` and the other 17 fields of SWF are NumPy
@@ -34,6 +44,10 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> Log:
     Raises:
         InputError: it cannot be read; the message names the line and the reason.
     """
+    if not isinstance(path, str | os.PathLike):
+        from qbatch.workloads.frame import log_of_frame
+
+        return log_of_frame(path, procs, name)
     from qbatch.workloads.swf import read_log as read
 
     return read(os.fspath(path), lenient=lenient)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _SHOWN = (
     "jobs", "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s", "bounded_slowdown_mean", "bounded_slowdown_median",
@@ -42,6 +42,19 @@ _SHOWN = (
 
 _PICTURE = "wait-hist"
 _SEVERAL = "queue"
+
+
+class NamedMetrics(dict[str, float | int | None]):
+    """The metrics of a run by name; an unknown name is answered with the nearest one."""
+
+    def __missing__(self, name: str) -> None:
+        raise UnknownMetric(f"there is no metric {name!r}{suggestion(name, self)} (qbatch metrics lists them)")
+
+
+class UnknownMetric(UsageError, KeyError):  # noqa: N818 - a KeyError that is a usage error
+    """There is no metric of this name in a run."""
+
+    __str__ = Exception.__str__
 
 
 class ReplayResult:
@@ -126,7 +139,7 @@ class ReplayResult:
         """
         told = {each.get("policy"): each.get("metrics") for each in self.document.get("results", ())}
         found = {each.policy: told.get(each.policy) or measure(each) for each in self.schedules}
-        return {name: dict(metrics) for name, metrics in found.items()}
+        return {name: NamedMetrics(metrics) for name, metrics in found.items()}
 
     @property
     def metrics_table(self) -> pyarrow.Table:
@@ -210,9 +223,12 @@ class ReplayResult:
     @speaks_of_arguments
     def plot(
         self, kind: str = _PICTURE, *, policies: Sequence[str] = (), since: str | float | None = None,
-        before: str | float | None = None, title: str | None = None, colour_by: str = "size",
-    ) -> Figure:  # fmt: skip
+        before: str | float | None = None, title: str | None = None, colour_by: str = "size", columns: int = 2,
+        grey: bool = False, ax: Axes | Sequence[Axes] | None = None,
+    ) -> Any:  # fmt: skip
         """Return a picture as a matplotlib figure, which a notebook displays; ``figure.savefig("x.pdf")`` writes it.
+
+        With ``ax`` it draws into your axes and returns them.
 
         Args:
             kind: ``gantt``, ``utilisation``, ``queue``, ``wait-hist``, ``slowdown-by-size`` or ``estimates``.
@@ -220,20 +236,32 @@ class ReplayResult:
             since: log seconds or an ISO time; ``before`` likewise.  The window is half-open; by default it is the whole run.
             title: title instead of the usual one.
             colour_by: colours of Gantt charts: ``size`` or ``user``.
+            columns: width of the figure: 1 or 2 columns of a journal.
+            grey: draw in grey, for print.
+            ax: axes to draw into, without title and caption: one, or one for each panel (``wait-hist``, ``queue`` and
+                ``estimates`` have two, ``gantt`` has one for each policy).
 
         Raises:
-            UsageError: there is no such picture or policy, the window is empty, or matplotlib is missing.
+            UsageError: there is no such picture or policy, the window is empty, the number of axes is wrong, or matplotlib is
+                missing.
         """
         _check_matplotlib()
         if colour_by not in ("size", "user"):
             raise UsageError(f"colour_by {colour_by!r}: use size or user")
         if kind not in PICTURES:
             raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
-        from qbatch.library.figure import drawn
+        if columns not in (1, 2):
+            raise UsageError(f"columns {columns!r}: use 1 or 2")
+        from qbatch.library.figure import shown
+        from qbatch.reports.plots import draw
 
         begin, end = (None if at is None else str(at) for at in (since, before))
-        wanted = (policies,) if isinstance(policies, str) else tuple(policies)
-        return drawn(self._read, kind, policies=wanted, begin=begin, end=end, title=title, colour_by=colour_by)
+        axes = [] if ax is None else [*ax] if isinstance(ax, Iterable) else [ax]
+        figure = draw(
+            self._read, kind, policies=(policies,) if isinstance(policies, str) else tuple(policies), begin=begin, end=end,
+            title=title, colour_by=colour_by, columns=columns, is_grey=grey, axes=axes,
+        )  # fmt: skip
+        return shown(figure) if ax is None else ax
 
     @speaks_of_arguments
     def save(self, directory: str | os.PathLike[str]) -> None:

@@ -15,20 +15,15 @@ from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.reports.plot_style import (
     GREY,
-    PALETTE,
+    Canvas,
     PlotRange,
-    caption,
     duration_text,
-    legend_outside,
-    legend_text,
-    new_figure,
     policy_look,
     whole_ticks,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -51,16 +46,16 @@ def _counted(view: PlotRange) -> list[Schedule]:
 # ------------------------------------------------------------------------------------------------ waits
 
 
-def wait_histogram(view: PlotRange) -> Figure:
+def wait_histogram(view: PlotRange) -> Canvas:
     """Draw the distribution of waits per policy: shares in logarithmic bins, with one for no wait, and cumulated."""
     counted = [ran for ran in _counted(view) if len(ran)]
     waits = [job_times(ran).wait / MICROSECONDS for ran in counted]
     edges = wait_edges(waits)
-    figure = new_figure(view, 4.4, "Waits")
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    canvas = Canvas(view, 4.4, "Waits", rows=2)
+    upper, lower = canvas.axes
     left, gap = _zero_bin(edges)
     for place, (ran, wait) in enumerate(zip(counted, waits, strict=True)):
-        look = policy_look(place)
+        look = policy_look(place, is_grey=view.is_grey)
         label = ran.policy
         shares = np.histogram(wait[wait > 0], edges)[0] / len(wait) * 100
         upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
@@ -73,12 +68,12 @@ def wait_histogram(view: PlotRange) -> Figure:
     _label_waits(lower, edges, left, gap)
     for axes in (upper, lower):
         axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
-    legend_outside(figure, upper)
+    canvas.legend(upper)
     means = [f"{ran.policy} {duration_text(float(np.mean(wait)))}" for ran, wait in zip(counted, waits, strict=True)]
     most = max(map(len, counted))
     text = f"{most:,} jobs, {_BINS_PER_DECADE} bins for each factor of ten; left: no wait."
-    caption(figure, f"{text} Mean wait: {', '.join(means)}.")
-    return figure
+    canvas.caption(f"{text} Mean wait: {', '.join(means)}.")
+    return canvas
 
 
 def wait_edges(waits: list[Floats]) -> Floats:
@@ -132,16 +127,16 @@ def class_name(place: int) -> str:
     return f"{2 ** (place - 1) + 1}\N{EN DASH}{2**place}"
 
 
-def slowdown_by_size(view: PlotRange) -> Figure:
+def slowdown_by_size(view: PlotRange) -> Canvas:
     """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and 95th percentile."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     counted = _counted(view)
     classes = np.unique(np.concatenate([size_class(ran.workload.procs) for ran in counted]))
-    figure = new_figure(view, 3.4, "Bounded slowdown by size")
-    axes = figure.add_subplot()
-    lowest = min(_draw_boxes(axes, ran, classes, place, len(counted)) for place, ran in enumerate(counted))
+    canvas = Canvas(view, 3.4, "Bounded slowdown by size")
+    (axes,) = canvas.axes
+    lowest = min(_draw_boxes(axes, ran, classes, view.palette, place, len(counted)) for place, ran in enumerate(counted))
     largest = max(counted, key=len)
     sizes = size_class(largest.workload.procs)
     names = [f"{class_name(one)}\n{np.count_nonzero(sizes == one):,}" for one in classes.tolist()]
@@ -153,12 +148,11 @@ def slowdown_by_size(view: PlotRange) -> Figure:
     _plain_log_ticks(axes)
     axes.set_xlabel("Processors / number of jobs")
     axes.set_ylabel("Bounded slowdown")
-    keys: list[Any] = [Patch(**_box_look(place)) for place in range(len(counted))]
+    keys: list[Any] = [Patch(**_box_look(view.palette, place)) for place in range(len(counted))]
     keys += [Line2D([], [], color="black", linewidth=1.2), Line2D([], [], color="black", marker="o", ls="", ms=3.5)]
-    labels = [legend_text(ran.policy) for ran in counted]
-    figure.legend(keys, [*labels, "median", "mean"], loc="outside right upper")
-    caption(figure, "Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
-    return figure
+    canvas.legend(axes, (keys, [*(ran.policy for ran in counted), "median", "mean"]))
+    canvas.caption("Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
+    return canvas
 
 
 def _plain_log_ticks(axes: Axes) -> None:
@@ -175,20 +169,21 @@ def _plain_log_ticks(axes: Axes) -> None:
         )
 
 
-def _box_look(place: int) -> dict[str, Any]:
+def _box_look(palette: tuple[str, ...], place: int) -> dict[str, Any]:
     """Return the look of the box of the policy at this place; repeated colours are hatched."""
-    colour = policy_look(place)["color"]
-    hatch = ("", "////", "....", "xxxx")[place // len(PALETTE) % 4]
-    return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
+    hatch = ("", "////", "....", "xxxx")[place // len(palette) % 4]
+    return {"facecolor": palette[place % len(palette)], "edgecolor": "white", "hatch": hatch, "alpha": 0.45, "linewidth": 0}
 
 
-def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, policies: int) -> float:
+def _draw_boxes(
+    axes: Axes, ran: Schedule, classes: Int64Array, palette: tuple[str, ...], place: int, policies: int
+) -> float:  # fmt: skip
     """Draw the boxes of one policy and return the lowest end of a whisker."""
     lowest = 1.0
     times, sizes = job_times(ran), size_class(ran.workload.procs)
     slowdown = bounded_slowdowns(times.response, times.run)
     width = 0.8 / policies
-    colour = policy_look(place)["color"]
+    colour = palette[place % len(palette)]
     for at, one in enumerate(classes.tolist()):
         values = slowdown[sizes == one]
         values = values[values > 0]  # a job of no length that never waited has no value on a logarithmic axis
@@ -199,7 +194,7 @@ def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, poli
         lowest = min(lowest, float(low))
         half = width * 0.42
         axes.vlines(x, low, high, color=colour, linewidth=0.7)
-        axes.bar(x, third - first, half * 2, bottom=first, **_box_look(place))
+        axes.bar(x, third - first, half * 2, bottom=first, **_box_look(palette, place))
         axes.hlines(median, x - half, x + half, color=colour, linewidth=1.4)
         axes.plot(x, values.mean(), "o", color=colour, markersize=3.2, markeredgecolor="white", markeredgewidth=0.4)
     return lowest
@@ -208,7 +203,7 @@ def _draw_boxes(axes: Axes, ran: Schedule, classes: Int64Array, place: int, poli
 # ------------------------------------------------------------------------------------------------ estimates
 
 
-def estimates(view: PlotRange) -> Figure:
+def estimates(view: PlotRange) -> Canvas:
     """Draw the accuracy of estimates, as Feitelson and Weil 1998 do in Fig. 11, for the first policy's jobs.
 
     Left, the percentage of the requested time that the jobs used, in bins of 1 %; right, run time against estimate,
@@ -221,20 +216,20 @@ def estimates(view: PlotRange) -> Figure:
     if not len(jobs):
         raise UsageError(f"{view.name}: no job with an estimate above 0")
     shares = used_percent(jobs)
-    figure = new_figure(view, 3.3, "Estimates and run times")
-    left, right = figure.subplots(1, 2)
-    left.hist(shares, bins=np.arange(0, 102), color=PALETTE[0], linewidth=0)
+    canvas = Canvas(view, 3.3, "Estimates and run times", columns=2)
+    left, right = canvas.axes
+    left.hist(shares, bins=np.arange(0, 102), color=view.palette[0], linewidth=0)
     left.set_xlim(0, 101)
     whole_ticks(left)
     left.xaxis.set_major_locator(MultipleLocator(20))
     left.set_xlabel("Requested time that was used (%)")
     left.set_ylabel("Jobs in a bin of 1 %")
     shown = jobs.only(np.flatnonzero(jobs.estimate <= _LONGEST_REQUEST * MICROSECONDS))
-    _draw_scatter(right, shown)
+    _draw_scatter(right, shown, view.palette[0])
     exact = np.mean(jobs.run == jobs.estimate)
     text = f"{exact:.1%} of {len(jobs):,} jobs used exactly 100 % of the time they requested."
-    caption(figure, f"{text} Right: the {len(shown):,} jobs that requested at most {duration_text(_LONGEST_REQUEST)}.")
-    return figure
+    canvas.caption(f"{text} Right: the {len(shown):,} jobs that requested at most {duration_text(_LONGEST_REQUEST)}.")
+    return canvas
 
 
 def used_percent(jobs: Workload) -> Floats:
@@ -242,7 +237,7 @@ def used_percent(jobs: Workload) -> Floats:
     return np.minimum(np.floor(jobs.run / jobs.estimate * 100), 100)
 
 
-def _draw_scatter(axes: Axes, jobs: Workload) -> None:
+def _draw_scatter(axes: Axes, jobs: Workload, colour: str) -> None:
     asked, ran = jobs.estimate / MICROSECONDS / 60, jobs.run / MICROSECONDS / 60
     longest = _LONGEST_REQUEST / 60
     axes.plot([0, longest], [0, longest], color=GREY, linewidth=0.6)
@@ -251,7 +246,7 @@ def _draw_scatter(axes: Axes, jobs: Workload) -> None:
         drawn = axes.hexbin(asked, ran, gridsize=60, bins="log", mincnt=1, cmap="viridis_r", extent=area, lw=0.1)
         axes.figure.colorbar(drawn, ax=axes, label="Jobs", shrink=0.8)
     else:
-        axes.plot(asked, ran, ".", color=PALETTE[0], markersize=4, alpha=0.4, markeredgewidth=0)
+        axes.plot(asked, ran, ".", color=colour, markersize=4, alpha=0.4, markeredgewidth=0)
     axes.set_xlim(0, longest * 1.02)
     axes.set_ylim(0, longest * 1.02)
     axes.set_xticks(range(0, int(longest) + 1, 30))

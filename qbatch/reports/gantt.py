@@ -17,13 +17,12 @@ from qbatch.model.errors import UsageError
 from qbatch.model.record import KINDS, Int64Array, Schedule
 from qbatch.model.spans import rows_in_pieces
 from qbatch.reports.distributions import class_name, size_class
-from qbatch.reports.plot_style import PALETTE, WIDTH, PlotRange, TimeAxis, caption, new_figure, plain_text
+from qbatch.reports.plot_style import WIDTH, Canvas, PlotRange, TimeAxis, plain_text
 from qbatch.results.boxes import Boxes, assign
 from qbatch.results.result import most_procs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_LABELLED = 60
 """Most jobs that are drawn as boxes with labels."""
@@ -52,7 +51,7 @@ class Panel:
 # ------------------------------------------------------------------------------------------------ the chart
 
 
-def gantt(view: PlotRange) -> Figure:
+def gantt(view: PlotRange) -> Canvas:
     """Draw the jobs on the processors over time, one panel per policy, coloured by size or by user."""
     colour_by = view.colour_by
     if len(view.schedules) > _MOST_POLICIES:
@@ -64,21 +63,20 @@ def gantt(view: PlotRange) -> Figure:
     parts = [assign(ran, total, view.host_cpus) for ran in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
     each = 2.6 if len(shown) > 1 else 3.6
-    figure = new_figure(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors")
-    colours, keys = (_by_size if colour_by == "size" else _by_user)(shown, total)
-    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, ran, boxes, colour in zip(panels, shown, parts, colours, strict=True):
+    canvas = Canvas(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors", rows=len(shown))
+    colours, keys = _by_size(shown, total, view.is_grey) if colour_by == "size" else _by_user(shown, view.palette)
+    for axes, ran, boxes, colour in zip(canvas.axes, shown, parts, colours, strict=True):
         _draw_panel(axes, Panel(view, ran, boxes, colour, total))
         axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=9 if is_small else 4)
     axis = TimeAxis(view)
-    axis.label(panels[-1])
+    axis.label(canvas.axes[-1])
     keys += _marks(is_small, shown)
-    figure.legend(
-        [key for key, _ in keys], [name for _, name in keys], loc="outside right upper",
+    canvas.legend(
+        canvas.axes[0], ([key for key, _ in keys], [name for _, name in keys]),
         title="Processors" if colour_by == "size" else "User", title_fontsize=7,
     )  # fmt: skip
-    caption(figure, _words(view, shown, parts, is_small))
-    return figure
+    canvas.caption(_words(view, shown, parts, is_small))
+    return canvas
 
 
 def _in_window(view: PlotRange, ran: Schedule) -> Schedule:
@@ -135,12 +133,12 @@ def _words(view: PlotRange, shown: list[Schedule], parts: list[Boxes], is_small:
 Keys = list[tuple[Any, str]]
 
 
-def _by_size(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
+def _by_size(shown: list[Schedule], procs_total: int, is_grey: bool) -> tuple[list[NDArray[np.float64]], Keys]:
     """Return the colour of each job by its class of size, dark is wide, and the keys of the legend."""
     import matplotlib
     from matplotlib.patches import Patch
 
-    scale = matplotlib.colormaps["viridis_r"]
+    scale = matplotlib.colormaps["Greys" if is_grey else "viridis_r"]
     most = max(int(size_class(np.array([procs_total]))[0]), 1)
     shade = scale(0.08 + 0.92 * np.arange(most + 1) / most)
     classes = [size_class(ran.workload.procs) for ran in shown]
@@ -149,7 +147,7 @@ def _by_size(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.f
     return [shade[one] for one in classes], keys
 
 
-def _by_user(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.float64]], Keys]:
+def _by_user(shown: list[Schedule], palette: tuple[str, ...]) -> tuple[list[NDArray[np.float64]], Keys]:
     """Return the colour of each job by its user, with own colours for those with the most work, and the keys of the legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
@@ -157,10 +155,10 @@ def _by_user(shown: list[Schedule], procs_total: int) -> tuple[list[NDArray[np.f
     first = shown[0]
     users, place = np.unique(first.workload.user, return_inverse=True)
     work = np.bincount(place, weights=first.workload.procs * (first.end - first.start).astype(np.float64))
-    top = users[np.argsort(-work, kind="stable")][: len(PALETTE)].tolist()
+    top = users[np.argsort(-work, kind="stable")][: len(palette)].tolist()
     colours = [np.tile(to_rgba(_OTHER_USER), (len(ran), 1)) for ran in shown]
     keys: Keys = []
-    for user, colour in zip(top, PALETTE, strict=False):
+    for user, colour in zip(top, palette, strict=False):
         for ran, of_jobs in zip(shown, colours, strict=True):
             of_jobs[ran.workload.user == user] = to_rgba(colour)
         keys.append((Patch(color=colour), str(user) if user >= 0 else "unknown"))

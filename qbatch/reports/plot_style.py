@@ -39,8 +39,11 @@ LINE_STYLES = ("-", "--", ":", "-.")
 
 _LEGEND_LETTERS = 24
 GREY = "#666666"
-WIDTH = 7.2
-"""The width of a picture in inches: two columns of a journal."""
+WIDTH, ONE_COLUMN = 7.2, 3.5
+"""The width of a picture in inches: two columns of a journal, and one."""
+
+GREYS = ("0.0", "0.5", "0.25", "0.65", "0.4", "0.75", "0.15")
+"""The colours of a picture in grey; lines differ in their style, too."""
 
 HOUR = 3600 * MICROSECONDS
 DAY = 24 * HOUR
@@ -77,7 +80,10 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotRange:
-    """The contents of a picture: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``."""
+    """The contents of a picture: the jobs that ran under these policies on this machine, from ``begin`` to before ``end``.
+
+    ``axes``: where to draw, instead of in a new figure, which is one or two ``columns`` of a journal wide.
+    """
 
     name: str
     schedules: tuple[Schedule, ...]
@@ -89,6 +95,14 @@ class PlotRange:
     colour_by: str = "size"
     host_cpus: tuple[int, ...] = ()
     host_names: tuple[str, ...] = ()
+    axes: tuple[Axes, ...] = ()
+    columns: int = 2
+    is_grey: bool = False
+
+    @property
+    def palette(self) -> tuple[str, ...]:
+        """The colours of the policies."""
+        return GREYS if self.is_grey else PALETTE
 
     @property
     def span(self) -> int:
@@ -149,8 +163,10 @@ def new_figure(view: PlotRange, height: float, title: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
-    figure.suptitle(plain_text(view.title or f"{title}: {title_name(view.name)}"), x=0.01, ha="left", fontsize=10)
+    width = WIDTH if view.columns == 2 else ONE_COLUMN
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
+    text = plain_text(view.title or f"{title}: {title_name(view.name)}")
+    figure.suptitle(text if view.columns == 2 else fill(text, 48), x=0.01, ha="left", fontsize=10 if view.columns == 2 else 8)
     return figure
 
 
@@ -159,8 +175,48 @@ def plain_text(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def policy_look(place: int) -> dict[str, Any]:
+class Canvas:
+    """The place of a picture: a figure of its own with a title, a caption and a legend outside, or the caller's axes.
+
+    Args:
+        height: of the figure, inches.
+        title: of the figure; axes of the caller get none.
+        rows, columns: panels, which share their horizontal axis if they stand above each other.
+
+    Raises:
+        UsageError: the caller has given another number of axes than there are panels.
+    """
+
+    def __init__(self, view: PlotRange, height: float, title: str, rows: int = 1, columns: int = 1) -> None:
+        self.axes: list[Any] = list(view.axes)
+        self.figure: Figure | None = None
+        if not self.axes:
+            self.figure = new_figure(view, height, title)
+            self.axes = list(self.figure.subplots(rows, columns, squeeze=False, sharex=columns == 1).flat)
+        elif len(self.axes) != rows * columns:
+            raise UsageError(f"ax: this picture has {rows * columns} panels, not {len(self.axes)}; give a list of as many axes")
+
+    def legend(self, axes: Axes, keys: tuple[list[Any], list[str]] | None = None, **look: Any) -> None:
+        """Add the legend of these axes, or other handles and labels: outside of the figure, or inside the caller's axes."""
+        handles, labels = keys or axes.get_legend_handles_labels()
+        if not handles:
+            return
+        texts = [legend_text(label) for label in labels]
+        if self.figure is None:
+            axes.legend(handles, texts, **look)
+        else:
+            self.figure.legend(handles, texts, loc="outside right upper", **look)
+
+    def caption(self, text: str) -> None:
+        """Write the caption below a figure; the caller's axes get none."""
+        if self.figure is not None:
+            caption(self.figure, text)
+
+
+def policy_look(place: int, *, is_grey: bool = False) -> dict[str, Any]:
     """Return the colour and the line style of the policy at this place."""
+    if is_grey:
+        return {"color": GREYS[place % len(GREYS)], "linestyle": LINE_STYLES[place % len(LINE_STYLES)]}
     return {
         "color": PALETTE[place % len(PALETTE)],
         "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)],
@@ -186,7 +242,8 @@ def legend_text(label: str) -> str:
 
 def caption(figure: Figure, text: str) -> None:
     """Write one or two small grey lines below the picture."""
-    figure.supxlabel(plain_text(fill(text, 125)), x=0.01, ha="left", fontsize=7, color=GREY)
+    letters = 125 if figure.get_figwidth() > ONE_COLUMN else 60
+    figure.supxlabel(plain_text(fill(text, letters)), x=0.01, ha="left", fontsize=7, color=GREY)
 
 
 def plain_log_ticks(axis: Any) -> None:

@@ -12,14 +12,15 @@ from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import MICROSECONDS, LogClock
 from qbatch.reports.distributions import estimates, slowdown_by_size, wait_histogram
 from qbatch.reports.gantt import gantt
-from qbatch.reports.plot_style import PlotRange, styled, zone_of
+from qbatch.reports.plot_style import Canvas, PlotRange, styled, zone_of
 from qbatch.reports.series import queue, utilisation
 from qbatch.results.result import Result
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PICTURES: dict[str, Callable[[PlotRange], Figure]] = {
+PICTURES: dict[str, Callable[[PlotRange], Canvas]] = {
     "gantt": gantt,
     "utilisation": utilisation,
     "queue": queue,
@@ -39,10 +40,15 @@ def draw(
     end: str | None = None,
     title: str | None = None,
     colour_by: str = "size",
+    columns: int = 2,
+    is_grey: bool = False,
+    axes: Sequence[Axes] = (),
 ) -> Figure:
     """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin`` to ``end``.
 
     ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is for Gantt charts.
+    ``columns``: the width of the figure, in columns of a journal (1 or 2).  ``is_grey``: draw in grey.  ``axes``: draw into these
+    axes, one for each panel, instead of in a new figure.  Returns the figure.
 
     Raises:
         UsageError: there is no such kind or policy, the window is empty, or matplotlib is missing.
@@ -51,7 +57,9 @@ def draw(
         raise UsageError(f"no picture {kind!r}{suggestion(kind, PICTURES)}; there are {', '.join(PICTURES)}")
     view = view_of(result.only(policies), begin=begin, end=end, title=title)
     with styled():
-        return PICTURES[kind](replace(view, colour_by=colour_by))
+        canvas = PICTURES[kind](replace(view, colour_by=colour_by, columns=columns, is_grey=is_grey, axes=tuple(axes)))
+    figure: Figure = canvas.axes[0].figure
+    return figure
 
 
 def view_of(result: Result, *, begin: str | None = None, end: str | None = None, title: str | None = None) -> PlotRange:

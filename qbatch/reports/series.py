@@ -17,19 +17,16 @@ from qbatch.reports.plot_style import (
     DAY,
     GREY,
     HOUR,
+    Canvas,
     PlotRange,
     TimeAxis,
-    caption,
-    legend_outside,
     midnight_before,
-    new_figure,
     policy_look,
     whole_ticks,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _MOST_BINS = 510
 _MOST_BINS_OF_SEVERAL = 120
@@ -99,10 +96,10 @@ def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str]
     return np.concatenate([[view.begin], inner, [view.end]]).astype(np.int64), name
 
 
-def utilisation(view: PlotRange) -> Figure:
+def utilisation(view: PlotRange) -> Canvas:
     """Draw the processors in use over time, one line per policy."""
-    figure = new_figure(view, 2.9, "Processors in use")
-    axes = figure.add_subplot()
+    canvas = Canvas(view, 2.9, "Processors in use")
+    (axes,) = canvas.axes
     few = len(view.schedules) <= _BAND_POLICIES
     most = _MOST_BINS if len(view.schedules) == 1 else _MOST_BINS_OF_SEVERAL
     note = _draw(view, axes, [used_procs(ran) for ran in view.schedules], most=most, has_band=few)
@@ -114,17 +111,17 @@ def utilisation(view: PlotRange) -> Figure:
     share = axes.secondary_yaxis("right", functions=per_cent)
     share.set_ylabel("Share of the machine (%)")
     TimeAxis(view).label(axes)
-    legend_outside(figure, axes)
+    canvas.legend(axes)
     means = [f"{ran.policy} {_mean_use(view, ran):.1%}" for ran in view.schedules]
     note += "Suspended jobs count as running. " if view.has_suspended else ""
-    caption(figure, f"{note}Mean of each until its last job ends: {', '.join(means)}.")
-    return figure
+    canvas.caption(f"{note}Mean of each until its last job ends: {', '.join(means)}.")
+    return canvas
 
 
-def queue(view: PlotRange) -> Figure:
+def queue(view: PlotRange) -> Canvas:
     """Draw the number of waiting jobs, and of the processors that they request, over time."""
-    figure = new_figure(view, 4.2, "Waiting jobs")
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    canvas = Canvas(view, 4.2, "Waiting jobs", rows=2)
+    upper, lower = canvas.axes
     note = _draw(view, upper, [waiting_jobs(ran) for ran in view.schedules])
     _draw(view, lower, [waiting_procs(ran) for ran in view.schedules])
     lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
@@ -134,12 +131,12 @@ def queue(view: PlotRange) -> Figure:
         axes.set_ylim(0, None)
         whole_ticks(axes)
     TimeAxis(view).label(lower)
-    legend_outside(figure, lower)
+    canvas.legend(lower)
     longest = [
         f"{ran.policy} {waiting_jobs(ran).within(view.begin, view.end).values.max():,}" for ran in view.schedules
     ]
-    caption(figure, f"{note}Most that a pass left waiting: {', '.join(longest)}.")
-    return figure
+    canvas.caption(f"{note}Most that a pass left waiting: {', '.join(longest)}.")
+    return canvas
 
 
 def _mean_use(view: PlotRange, ran: Schedule) -> float:
@@ -154,7 +151,7 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
     axis = TimeAxis(view)
     bins = bin_edges(view, most)
     for place, (ran, line) in enumerate(zip(view.schedules, series, strict=True)):
-        look = policy_look(place)
+        look = policy_look(place, is_grey=view.is_grey)
         if bins is None:
             part = line.within(view.begin, view.begin + view.span)
             axes.step(axis.numbers(part.at), part.values, where="post", label=ran.policy, **look)

@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from qbatch.distribution import install_command
+from qbatch.model.errors import UsageError
 from qbatch.workloads.header import Header, machine_procs, readable
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 Column = np.ndarray[Any, Any]
 FIELDS = (
@@ -60,6 +68,42 @@ class Log:
     def procs(self) -> Column:
         """Return the processors of each job: requested if > 0, else allocated (docs/design.md)."""
         return np.where(self["procs_requested"] > 0, self["procs_requested"], self["procs_allocated"])
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the log as an Arrow table: a row for each job, the 18 fields of SWF as columns, null for unknown.
+
+        Raises:
+            UsageError: pyarrow is missing.
+        """
+        if find_spec("pyarrow") is None:
+            raise UsageError(f"to_arrow needs pyarrow: {install_command('report')}")
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(self[name], mask=np.asarray(self[name] == -1)) for name in FIELDS})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the log as a pandas data frame: a row for each job, the 18 fields of SWF as columns, -1 for unknown.
+
+        Raises:
+            UsageError: pandas is missing.
+        """
+        if find_spec("pandas") is None:
+            raise UsageError("to_pandas needs pandas: pip install pandas")
+        import pandas
+
+        return pandas.DataFrame({name: np.array(self[name]) for name in FIELDS})
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the log as a polars data frame: a row for each job, the 18 fields of SWF as columns, null for unknown.
+
+        Raises:
+            UsageError: polars or pyarrow is missing.
+        """
+        if find_spec("polars") is None:
+            raise UsageError("to_polars needs polars: pip install polars")
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
 
 
 def absent(rows: int) -> Column:

@@ -87,3 +87,42 @@ def test_a_log_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 )
 def test_messages_speak_of_arguments(told: str, said: str) -> None:
     assert in_arguments(told) == said
+
+
+def test_a_log_is_a_data_frame_and_a_data_frame_is_a_log() -> None:
+    import pandas
+    import polars
+    import pyarrow
+
+    log = qb.read_log(DEMO)
+    frames = log.to_pandas(), log.to_polars(), log.to_arrow()
+    assert [type(frame) for frame in frames] == [pandas.DataFrame, polars.DataFrame, pyarrow.Table]
+    assert [len(frame) for frame in frames] == [len(log)] * 3
+    assert frames[1]["wait"].null_count() == frames[2]["wait"].null_count == len(log)  # unknown
+    (expected,) = qb.replay(log, "easy").schedules
+    for frame in frames:
+        again = qb.read_log(frame, procs=128, name="again")
+        assert repr(again).startswith("<Log again: 2,000 jobs for 128 processors")
+        (found,) = qb.replay(again, "easy").schedules
+        assert found.start.tolist() == expected.start.tolist()
+
+
+def test_a_frame_of_few_columns_in_any_order_is_enough() -> None:
+    log = qb.read_log({"procs": [2, 1], "run": [5, 7.5], "submit": [10, 0], "colour": ["red", "blue"], "estimate": [None, 9]})
+    assert log["submit"].tolist() == [0, 10]
+    assert log["time_requested"].tolist() == [9, -1]
+    assert log["job"].tolist() == [2, 1]
+    assert log.notes[0] == "columns that are not used: colour"
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ({"submit": [1], "runtime": [2], "procs": [1]}, "frame: column run is missing; did you mean 'runtime'"),
+        ({"submit": [1], "run": ["long"], "procs": [1]}, "frame: column run holds something that is no number"),
+        ({"submit": [], "run": [], "procs": []}, "frame: has no row"),
+    ],
+)
+def test_a_frame_that_is_no_log_is_refused(frame: dict[str, list[Any]], message: str) -> None:
+    with pytest.raises(qb.InputError, match=message):
+        qb.read_log(frame)

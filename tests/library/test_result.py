@@ -268,3 +268,37 @@ def test_metrics_are_measured_where_nobody_told_them(tmp_path: Path) -> None:
     assert read.procs == 128
     assert read.metrics["easy"]["wait_mean_s"] == whole.metrics["easy"]["wait_mean_s"]
     assert np.array_equal(read.schedules[0].start, whole.schedules[0].start)
+
+
+@pytest.mark.parametrize(
+    ("kind", "panels"),
+    [("utilisation", 1), ("slowdown-by-size", 1), ("wait-hist", 2), ("queue", 2), ("estimates", 2), ("gantt", 2)],
+)
+def test_a_picture_is_drawn_into_axes_of_yours_and_returns_them(demo, kind: str, panels: int) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    two = demo.only(*demo.policies[:2])
+    given = axes[0] if panels == 1 else list(axes)
+    assert two.plot(kind, ax=given) is given
+    assert all(one.has_data() for one in axes)
+    assert figure.get_suptitle() == ""
+    with pytest.raises(qb.UsageError, match=f"this picture has {panels} panels, not 3"):
+        two.plot(kind, ax=figure.subplots(3, 1))
+
+
+def test_a_picture_for_print_is_narrow_and_grey(demo) -> None:
+    figure = demo.plot("utilisation", columns=1, grey=True)
+    assert figure.get_figwidth() == 3.5
+    colours = {line.get_color() for line in figure.axes[0].lines}
+    assert not colours & {"#0072B2", "#D55E00"}
+    with pytest.raises(qb.UsageError, match="columns 3: use 1 or 2"):
+        demo.plot("queue", columns=3)
+
+
+def test_an_unknown_metric_is_answered_with_the_right_name(demo) -> None:
+    metrics = demo.metrics["easy"]
+    with pytest.raises(KeyError, match="there is no metric 'wait_mean'; did you mean 'wait_mean_s'"):
+        metrics["wait_mean"]
+    assert metrics.get("wait_mean") is None

@@ -283,7 +283,7 @@ def _picture(study: ReportStudy) -> str:
     view = view_of(replace(result, schedules=result.schedules[:_PICTURE_POLICIES]))
     out = io.BytesIO()
     with styled():
-        figure = gantt(view)
+        figure = gantt(view).axes[0].figure
         figure.set_facecolor("white")
         figure.savefig(out, format="png", dpi=130, metadata={"Software": None})
     return base64.b64encode(out.getvalue()).decode()
