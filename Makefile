@@ -41,10 +41,10 @@ coverage: $(VENV)/.installed-test
 	rm -f .coverage .coverage.*
 	$(MAKE) --no-print-directory --jobs 2 coverage-engine coverage-policies coverage-compiled
 	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/replay/kernels/*,qbatch/model/*'
+	$(BIN)/python -m coverage report --include='qbatch/planning/*,qbatch/engine/*,qbatch/policies/*,qbatch/simulation/kernels/*,qbatch/model/*'
 
 coverage-engine:
-	@$(COVERAGE) tests/engine tests/model tests/replay/test_uncompiled.py tests/replay/test_network.py > .pytest-coverage.1.log 2>&1 \
+	@$(COVERAGE) tests/engine tests/model tests/simulation/test_uncompiled.py tests/simulation/test_network.py > .pytest-coverage.1.log 2>&1 \
 		|| (tail -n 40 .pytest-coverage.1.log; exit 1)
 
 coverage-policies:

@@ -19,7 +19,7 @@ from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import KINDS, Int64Array, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads import read_log
 from tests.oracle.naive import Job, Outcome
 

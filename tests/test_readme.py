@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.contract.test_policies import MACHINES, cases
 from tests.harness import workload_of
 from tests.oracle.workloads import random_jobs

@@ -184,7 +184,7 @@ def _run_log(
 ) -> tuple[dict[str, Any], PaperOutcome]:
     """Run a paper on a log; return what it ran on and what came out."""
     from qbatch.papers.sp2_backfilling import own_log, run_paper
-    from qbatch.replay.prepare import choose_procs
+    from qbatch.simulation.prepare import choose_procs
     from qbatch.workloads import read_log
 
     read = read_log(log) if log is not None else own_log()

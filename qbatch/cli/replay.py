@@ -69,7 +69,7 @@ def replay(
 ) -> None:
     """Replay a workload log under one or more policies and compare them."""
     from qbatch.metrics import BREAKDOWNS
-    from qbatch.replay import DRIVERS
+    from qbatch.simulation import DRIVERS
 
     _check_choice("--driver", driver, DRIVERS)
     for key in by or []:
@@ -117,7 +117,7 @@ def _experiment(
     """Read the inputs and return the experiment on them; list the skipped jobs first, if that was asked for."""
     from qbatch.library.experiment import check_load, distinct, experiment_of, machine_of, warmup_of
     from qbatch.policies import load_policy
-    from qbatch.replay import Options
+    from qbatch.simulation import Options
     from qbatch.workloads import read_log
 
     check_load(load)
@@ -167,7 +167,7 @@ def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
 
 def _announce_compiler(policies: list[Policy], experiment: Experiment, shown: Shown) -> None:
     from qbatch.planning.kernels.jit import when_loaded
-    from qbatch.replay.drivers import is_compiling
+    from qbatch.simulation.drivers import is_compiling
 
     def tell() -> None:
         if any(is_compiling(experiment.work, experiment.machine, policy) for policy in policies):
@@ -198,7 +198,7 @@ def _check_text_only(others: dict[str, Any]) -> None:
 
 
 def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
-    from qbatch.replay.story import tell_story
+    from qbatch.simulation.story import tell_story
 
     for policy in policies:
         for line in tell_story(work, machine, policy, job):
@@ -207,9 +207,9 @@ def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) ->
 
 def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
     """List the jobs that cannot run, before the replay: the list is needed most for a log of which no job can run."""
-    from qbatch.replay.prepare import reasons_to_skip
     from qbatch.results.output import whole_file
     from qbatch.results.skipped_jobs import write_skipped
+    from qbatch.simulation.prepare import reasons_to_skip
 
     if path is None:
         return

@@ -24,7 +24,7 @@ def replay_source(
     """
     from qbatch.library.experiment import distinct, document_of
     from qbatch.policies import load_policy
-    from qbatch.replay.prepare import Options
+    from qbatch.simulation.prepare import Options
     from qbatch.workloads.machines import load_machine
     from qbatch.workloads.network import read_network
 
@@ -50,8 +50,8 @@ def replay_source(
 
 def _run(network: Any, seed: int, machine: Any, policy: Policy, *, is_audited: bool, is_quiet: bool) -> Schedule:
     from qbatch.planning.policy import name_of
-    from qbatch.replay import run
-    from qbatch.replay.network import NetworkSource
+    from qbatch.simulation import run
+    from qbatch.simulation.network import NetworkSource
 
     source = NetworkSource(network, seed)
     with progress_bars(name_of(policy), 0, 0, network.horizon, is_quiet=is_quiet) as progress:

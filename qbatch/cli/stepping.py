@@ -29,7 +29,7 @@ def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at
     Raises:
         UsageError: the log or the machine is too large to be drawn.
     """
-    from qbatch.replay.steps import draw_steps
+    from qbatch.simulation.steps import draw_steps
 
     drawn = [draw_steps(work, machine, policy) for policy in policies]
     if at_once or not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -169,9 +169,9 @@ def _machine(config: Path | None, procs: int | None, name: str | None) -> Machin
 
 def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
     from qbatch.model.machine import one_host
-    from qbatch.replay.prepare import Options as PrepareOptions
-    from qbatch.replay.prepare import choose_procs, prepare
     from qbatch.results.run_words import missing_estimates_of
+    from qbatch.simulation.prepare import Options as PrepareOptions
+    from qbatch.simulation.prepare import choose_procs, prepare
     from qbatch.workloads import read_log
 
     log = read_log(str(path))

@@ -1,7 +1,7 @@
 """The closed network in a live server: each visit of a job is an array whose tasks the policy routes; it comes back by itself.
 
-The draws and the I/O station are those of the replay's source (:mod:`qbatch.replay.network`); where its jobs are is kept in the
-core (:class:`~qbatch.daemon.core.source_state.SourceState`), so that a server that was killed goes on where it was.
+The draws and the I/O station are those of the replay's source (:mod:`qbatch.simulation.network`); where its jobs are is
+kept in the core (:class:`~qbatch.daemon.core.source_state.SourceState`), so that a server that was killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core.source_state import OWNER
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.model.errors import InputError
-from qbatch.replay.network import Distributions
+from qbatch.simulation.network import Distributions
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Spec, Submit, TaskSpec
 from qbatch.workloads.kernels.network import DEMAND, DRAW, ESTIMATE

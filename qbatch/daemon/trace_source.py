@@ -1,6 +1,6 @@
 """The trace source: a workload log whose jobs arrive in the live queue by themselves, at their instants on the server's clock.
 
-It reads the log as a replay does (:class:`~qbatch.replay.sources.LogSource`), but submits each job as a client would.
+It reads the log as a replay does (:class:`~qbatch.simulation.sources.LogSource`), but submits each job as a client would.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core.source_state import LOG_NUMBER
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.model.errors import InputError
-from qbatch.replay.sources import Arrival, LogSource
+from qbatch.simulation.sources import Arrival, LogSource
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import FedLogRecord

@@ -20,11 +20,11 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Int64Array, Schedule, Workload
 from qbatch.planning.policy import Policy, name_of, note_of_classes
-from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.drivers import run
-from qbatch.replay.feedback import feedback_source
-from qbatch.replay.prepare import Options, choose_procs, prepare
 from qbatch.results.run_words import left_out_notes, missing_estimates_of
+from qbatch.simulation.calendar import ProgressCallback
+from qbatch.simulation.drivers import run
+from qbatch.simulation.feedback import feedback_source
+from qbatch.simulation.prepare import Options, choose_procs, prepare
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
 from qbatch.workloads.left_out import left_out_of
@@ -60,7 +60,7 @@ class Experiment:
         """Return the schedule of a policy.
 
         Raises:
-            UsageError, DecisionError, AuditError: as :func:`qbatch.replay.drivers.run`.
+            UsageError, DecisionError, AuditError: as :func:`qbatch.simulation.drivers.run`.
         """
         jobs = self.work if self.follows is None else feedback_source(
             self.log, self.work, self.machine, self.follows, self.options.load
@@ -145,7 +145,7 @@ def experiment_of(
         deadlines: by row of the log, microseconds of its clock, -1 for none.
 
     Raises:
-        InputError, UsageError: as :func:`qbatch.replay.prepare.prepare`.
+        InputError, UsageError: as :func:`qbatch.simulation.prepare.prepare`.
     """
     check_load(options.load)
     return Experiment(log, prepare(log, machine, options, deadlines), machine, options)

@@ -32,8 +32,8 @@ from qbatch.planning.kernels.tables import PARTS, Needs
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import View
-from qbatch.replay.compiled import CompiledReplay
-from qbatch.replay.prepare import Options
+from qbatch.simulation.compiled import CompiledReplay
+from qbatch.simulation.prepare import Options
 
 Observation = NDArray[np.float32]
 Reward = str | Callable[[Schedule], float]

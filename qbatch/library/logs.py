@@ -137,8 +137,8 @@ def transform(log: LogLike, *steps: str, seed: int = 0, procs: int | None = None
         InputError: the log cannot be read, or the size of its machine is unknown.
         UsageError: a step or parameter is unknown, or a step is in the wrong place.
     """
-    from qbatch.replay.prepare import choose_procs
-    from qbatch.replay.reference import easy_responses
+    from qbatch.simulation.prepare import choose_procs
+    from qbatch.simulation.reference import easy_responses
 
     made = log_of(log)
     if not (made.deadline >= 0).any():

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qbatch.replay.calendar import ProgressCallback
+    from qbatch.simulation.calendar import ProgressCallback
 
 
 @contextmanager

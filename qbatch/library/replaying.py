@@ -20,9 +20,9 @@ from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule
 from qbatch.planning.policy import Policy, name_of
 from qbatch.policies import load_policy
-from qbatch.replay.drivers import DRIVERS
-from qbatch.replay.prepare import Options
 from qbatch.results.result import Result
+from qbatch.simulation.drivers import DRIVERS
+from qbatch.simulation.prepare import Options
 from qbatch.workloads import Log
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.transform import DeadlineLog, read_deadlines

@@ -13,7 +13,7 @@ from qbatch.metrics.interval import interval, t_quantile
 from qbatch.papers.closed_network_printed import PRFCFS
 from qbatch.papers.closed_network_runs import NetworkFigures, asked
 from qbatch.papers.means import half
-from qbatch.replay.network_run import NetworkMeasures
+from qbatch.simulation.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
 
 Number = Callable[[NetworkMeasures], float | None]

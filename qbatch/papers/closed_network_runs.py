@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from qbatch.papers.closed_network_printed import PRFCFS, PRLSTF, PRSNUTF, PRSTF, SQFCFS
-from qbatch.replay.network_run import NetworkMeasures, NetworkRun, QueueRules
+from qbatch.simulation.network_run import NetworkMeasures, NetworkRun, QueueRules
 from qbatch.workloads.network import Network
 
 SQSTF, SQSNUTF, SQLSTF = "SQSTF", "SQSNUTF", "SQLSTF"

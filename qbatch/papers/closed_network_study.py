@@ -23,7 +23,7 @@ from qbatch.papers.closed_network_runs import (
     asked,
     simulate,
 )
-from qbatch.replay import network_run
+from qbatch.simulation import network_run
 from qbatch.sweeps.code import hash_of
 from qbatch.sweeps.executors import WORKERS
 from qbatch.sweeps.kept import KeptCases, Tell, made_or_kept, silent

@@ -20,7 +20,7 @@ from qbatch.metrics.per_job import JobTimes, Metrics, job_metrics, job_times, me
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Schedule, Workload
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import MONTHS, generate_month
 

@@ -35,7 +35,7 @@ from qbatch.papers.qops_study import KeptQopsGroups, QopsSource, QopsStudy, run_
 from qbatch.papers.qops_why import EXPECTED, METHOD
 from qbatch.papers.record import HOLDS, UNCHECKED, UNDECIDED, Claim, PaperOutcome, claim
 from qbatch.papers.registry import PAPERS
-from qbatch.replay.prepare import choose_procs
+from qbatch.simulation.prepare import choose_procs
 from qbatch.sweeps.executors import WORKERS
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, read_log

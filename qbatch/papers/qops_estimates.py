@@ -31,7 +31,7 @@ from qbatch.papers.qops_study import QopsStudy
 from qbatch.papers.qops_why import WHY
 from qbatch.papers.record import Cell, Claim, Column, Row, Table, claim
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.sweeps.executors import WORKERS
 from qbatch.sweeps.kept import Tell, made_or_kept, silent
 from qbatch.workloads import generate_log, read_log

@@ -12,7 +12,7 @@ from qbatch.papers.qops_runs import SCHEMES
 from qbatch.papers.qops_why import WHY
 from qbatch.papers.record import FAILS, HOLDS, Cell, Claim, Column, Row, Table
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads.transform import packed_set
 

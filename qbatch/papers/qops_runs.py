@@ -20,8 +20,8 @@ from qbatch.metrics.sums import exact_area
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, BoolArray, Schedule, Workload
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
-from qbatch.replay.reference import responses_of
+from qbatch.simulation import prepare, run
+from qbatch.simulation.reference import responses_of
 from qbatch.workloads import Log, generate_log, read_log
 from qbatch.workloads.transform import duplicated, exact_estimates, expanded, sized, taken, with_deadlines
 

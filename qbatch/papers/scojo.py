@@ -45,7 +45,7 @@ from qbatch.papers.scojo_study import (
     run_study,
 )
 from qbatch.papers.scojo_why import EXPECTED, METHOD
-from qbatch.replay.prepare import choose_procs
+from qbatch.simulation.prepare import choose_procs
 from qbatch.sweeps.executors import WORKERS
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, read_log

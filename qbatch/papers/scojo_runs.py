@@ -23,8 +23,8 @@ from qbatch.planning.policy import Policy, compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.slice_book import Tally
 from qbatch.policies.slice_rules import LONG, LONG_FROM, MEDIUM, MEDIUM_FROM, NAMES
-from qbatch.replay import Options, prepare, run
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation import Options, prepare, run
+from qbatch.simulation.calendar import Calendar
 from qbatch.workloads import read_log
 from qbatch.workloads.lublin import generate_lublin
 

@@ -26,7 +26,7 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.sp2_backfilling_printed import POLICIES, TABLE_3, USERS
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.sweeps.executors import WORKERS, Place, each_outcome
 from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, generate_log

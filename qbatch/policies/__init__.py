@@ -5,7 +5,7 @@ it must remember is the record that ``new_memory`` makes.
 
 To add a policy, write a class with ``decide`` (see README, "A policy of your own") in a module here.  Then add an entry in
 ``registry.POLICIES`` with its source and parameters, and its line in the oracle comparison
-(``tests/replay/test_against_oracle.py``); the contract suite finds it through the registry.
+(``tests/simulation/test_against_oracle.py``); the contract suite finds it through the registry.
 
 ``qbatch.policies`` itself imports no kernel, so that listing policies does not load the compiler.
 """

@@ -17,7 +17,7 @@ COLUMNS = ("line", "job_id", "reason")
 def write_skipped(out: BinaryIO, log: Log, reasons: Mapping[str, Int64Array]) -> int:
     """Write the jobs of a log that cannot run, in order of line; return their number.
 
-    ``reasons``: the rows of the log for each reason (:func:`qbatch.replay.prepare.reasons_to_skip`).
+    ``reasons``: the rows of the log for each reason (:func:`qbatch.simulation.prepare.reasons_to_skip`).
     """
     rows = sorted(_skipped(log, reasons))
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)

@@ -14,9 +14,9 @@ from qbatch.metrics.per_job import Metrics
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy
-from qbatch.replay import Options, prepare, run
-from qbatch.replay.feedback import feedback_source
-from qbatch.replay.prepare import choose_procs
+from qbatch.simulation import Options, prepare, run
+from qbatch.simulation.feedback import feedback_source
+from qbatch.simulation.prepare import choose_procs
 from qbatch.sweeps.cases import ALL, NONE, Case, Context
 from qbatch.sweeps.code import policy_by_digest
 from qbatch.sweeps.grid import Grid

@@ -22,8 +22,8 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import Workload
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
-from qbatch.replay.drivers import run_around_python
+from qbatch.simulation import prepare, run
+from qbatch.simulation.drivers import run_around_python
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.bench import agents, coverage, deadlines, live, monitor, network, origin2000, slices, sweeps
 from tests.bench.plain import plain_easy

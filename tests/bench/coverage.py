@@ -18,8 +18,8 @@ from qbatch.metrics.ratio import difference_estimate
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
-from qbatch.replay.prepare import choose_procs
+from qbatch.simulation import prepare, run
+from qbatch.simulation.prepare import choose_procs
 from qbatch.workloads import generate_log, read_log
 from tests.harness import TRACES
 

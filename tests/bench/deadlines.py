@@ -18,8 +18,8 @@ from qbatch.model.record import MICROSECONDS
 from qbatch.papers.qops import source_of
 from qbatch.papers.qops_runs import DUPLICATION, QopsCase, log_of
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
-from qbatch.replay.reference import responses_of
+from qbatch.simulation import prepare, run
+from qbatch.simulation.reference import responses_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Delete, Spec, Submit

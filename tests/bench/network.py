@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from qbatch.policies import load_policy
 from qbatch.policies.task_queues import QueueRules
-from qbatch.replay.calendar import Calendar
-from qbatch.replay.network import NetworkSource
-from qbatch.replay.network_run import NetworkRun
+from qbatch.simulation.calendar import Calendar
+from qbatch.simulation.network import NetworkSource
+from qbatch.simulation.network_run import NetworkRun
 from qbatch.workloads.network import Network
 from tests.bench.timing import best, missed
 

@@ -17,7 +17,7 @@ from qbatch.model.events import Submitted
 from qbatch.model.job import Job
 from qbatch.papers.origin2000_runs import POLICIES
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads import write_log
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import generate_month

@@ -12,7 +12,7 @@ from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy
 from qbatch.planning.kernels.profile import add, new_profile
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.workloads.lublin import generate_lublin
 from tests.bench.timing import best, missed
 

@@ -17,7 +17,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.contract.test_policies import MACHINES, cases
 from tests.oracle import equispatial_checks
 from tests.policies.test_equispatial_oracle import calendar_of

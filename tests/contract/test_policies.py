@@ -17,7 +17,7 @@ from qbatch.model.reasons import COULD_START
 from qbatch.policies import load_policy
 from qbatch.policies.entry import PolicyEntry
 from qbatch.policies.registry import POLICIES
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.harness import draws, same_schedule, total_wait, workload_of
 from tests.oracle.workloads import random_jobs
 

@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
     "qbatch.cli.up", "qbatch.daemon.process", "qbatch.daemon.running", "qbatch.daemon.executors.process",
-    "qbatch.policies.registry", "qbatch.workloads", "qbatch.replay.prepare", "qbatch.results.run_words",
+    "qbatch.policies.registry", "qbatch.workloads", "qbatch.simulation.prepare", "qbatch.results.run_words",
 )  # fmt: skip
 
 

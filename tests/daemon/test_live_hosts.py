@@ -24,9 +24,9 @@ from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import parse_machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
-from qbatch.replay.prepare import Options, prepare
 from qbatch.results.job_rows import read_job_rows
+from qbatch.simulation.drivers import run
+from qbatch.simulation.prepare import Options, prepare
 from qbatch.wire.pieces import procs_now, run_of
 from qbatch.wire.records import HostRecord, JobRecord, Text
 from qbatch.wire.requests import Metrics

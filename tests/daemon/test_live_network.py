@@ -20,8 +20,8 @@ from qbatch.daemon.network_source import LiveNetwork
 from qbatch.daemon.settings import Queue, Settings, pool_on
 from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
-from qbatch.replay.network import NetworkSource
+from qbatch.simulation.drivers import run
+from qbatch.simulation.network import NetworkSource
 from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import Alter, Changes, Delete, JobStatus
 from qbatch.workloads.network import Network, read_network

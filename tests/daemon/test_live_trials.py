@@ -12,9 +12,9 @@ from qbatch.daemon.export import POLICY, exportable_of
 from qbatch.model.machine import one_host
 from qbatch.model.record import Int64Array, Schedule
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
-from qbatch.replay.prepare import Options, prepare
 from qbatch.results.job_rows import read_job_rows
+from qbatch.simulation.drivers import run
+from qbatch.simulation.prepare import Options, prepare
 from qbatch.wire.records import HostRecord, Trails
 from qbatch.wire.requests import Trail
 from qbatch.workloads import read_log

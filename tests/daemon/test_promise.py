@@ -17,8 +17,8 @@ from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
-from qbatch.replay.prepare import Options, prepare
+from qbatch.simulation.drivers import run
+from qbatch.simulation.prepare import Options, prepare
 from qbatch.wire.records import ClockRecord, JobRecord, Jobs
 from qbatch.wire.requests import JobStatus, Time
 from qbatch.workloads import read_log

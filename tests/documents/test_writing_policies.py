@@ -18,7 +18,7 @@ from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import one_host
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.contract.test_policies import MACHINES, cases
 from tests.documents.blocks import ROOT, blocks_of
 from tests.harness import command

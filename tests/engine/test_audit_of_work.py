@@ -17,7 +17,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.harness import workload_of
 from tests.oracle.naive import Job as Asked
 

@@ -16,7 +16,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.engine.live import Life
 from tests.oracle import origin2000_checks as checks
 from tests.policies.test_origin2000 import machine_of, workload_of

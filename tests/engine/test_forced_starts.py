@@ -16,7 +16,7 @@ from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.contract.test_policies import MACHINES, cases, takes
 from tests.harness import size
 

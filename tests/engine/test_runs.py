@@ -12,7 +12,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import live
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.golden.cases import MACHINES, random_workload
 from tests.harness import same_schedule
 

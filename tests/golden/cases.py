@@ -21,8 +21,8 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
-from qbatch.replay import Options, prepare, run
-from qbatch.replay.drivers import run_around_python
+from qbatch.simulation import Options, prepare, run
+from qbatch.simulation.drivers import run_around_python
 from qbatch.workloads import read_log
 from tests.engine.live import MACHINES as PLAIN_MACHINES
 from tests.engine.live import Life

@@ -1,4 +1,4 @@
-"""What ``import qbatch`` gives: which names with which signatures, what they cost, and the room that is a function too."""
+"""What ``import qbatch`` gives: which names with which signatures, and what they cost."""
 
 from __future__ import annotations
 
@@ -56,58 +56,29 @@ def test_a_name_costs_what_it_needs(name: str, forbidden: set[str]) -> None:
     assert forbidden & set(loaded) == set()
 
 
-ORDERS = {
-    "the package alone": "import qbatch",
-    "the room before": "import qbatch.replay",
-    "a module of the room before": "import qbatch.replay.prepare",
-    "from the room before": "from qbatch.replay import run\nimport qbatch",
-    "from the package": "from qbatch import replay\nimport qbatch\nassert qbatch.replay is replay",
-    "from the package, then the room": "from qbatch import replay\nimport qbatch.replay.prepare\nassert qbatch.replay is replay",
-    "the function's home before": "import qbatch.library.replaying\nimport qbatch",
-    "the room under a name": "import qbatch.replay as room\nimport qbatch\nassert qbatch.replay is room and room.run",
-    "everything": "from qbatch import *\nimport qbatch\nassert replay is qbatch.replay",
-    "after a call": "import qbatch\nqbatch.replay('traces/tiny.txt', 'fcfs')\nimport qbatch.replay.calendar",
-}
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_replay_is_a_function_and_a_room_in_every_order_of_imports(order: str) -> None:
-    code = f"""
-{ORDERS[order]}
-import sys
-result = qbatch.replay("traces/tiny.txt", "easy")
-assert result.policies == ("easy",), result
-import qbatch.replay.prepare
-from qbatch.replay import Options
-import qbatch.replay.sources
-assert qbatch.replay.Options is Options and qbatch.replay.sources.workload_of
-assert sys.modules["qbatch.replay"] is qbatch.replay
-assert qbatch.replay("traces/tiny.txt", "easy") == result
-print(result.metrics["easy"]["jobs"])
-"""
-    assert python(code) == "12"
-
-
-def test_replay_looks_like_a_function() -> None:
-    from qbatch.library.replaying import replay
-
-    assert callable(qbatch.replay)
-    assert inspect.signature(qbatch.replay) == inspect.signature(replay)
+def test_replay_is_a_function_whatever_is_imported_before_it() -> None:
+    for before in ("import qbatch.simulation.prepare", "from qbatch.simulation import run", "import qbatch.library.replaying"):
+        assert python(f"{before}\nimport qbatch, inspect; print(inspect.isfunction(qbatch.replay))") == "True"
     shown = pydoc.plain(pydoc.render_doc(qbatch.replay))
-    assert "Replay a workload log under one or more policies, in virtual time." in shown
+    assert shown.startswith("Python Library Documentation: function replay in module qbatch.library.replaying")
     assert "estimates: ``log``, ``perfect``" in shown
-    assert python("import pickle, qbatch; print(pickle.loads(pickle.dumps(qbatch.replay)) is qbatch.replay)") == "True"
-    again = "import qbatch.replay, sys; del sys.modules['qbatch.replay']; import qbatch.replay; "
-    assert python(again + "print(qbatch.replay('traces/tiny.txt', 'fcfs').log)") == "traces/tiny.txt"
-    anew = "import qbatch, importlib; print(importlib.reload(qbatch.replay)('traces/tiny.txt', 'fcfs').log)"
-    assert python(anew) == "traces/tiny.txt"
 
 
-def test_a_patch_finds_the_modules_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qbatch.replay.sources.AT_ONCE", 3)
-    from qbatch.replay import sources
+def test_dir_shows_public_names_only() -> None:
+    assert set(dir(qbatch)) == {*qbatch.__all__, "AgentPolicy", "SchedulingEnv"}
 
-    assert sources.AT_ONCE == 3
+
+def test_a_name_that_needs_an_extra_says_which() -> None:
+    code = """
+import sys
+sys.modules["gymnasium"] = None
+import qbatch
+try:
+    qbatch.SchedulingEnv
+except ImportError as error:
+    print(error)
+"""
+    assert python(code) == "qbatch.SchedulingEnv needs gymnasium: pip install '.[gym]' in the folder of the sources"
 
 
 @pytest.mark.parametrize("name", [name for name in qbatch.__all__ if name != "__version__"])
@@ -115,7 +86,7 @@ def test_help_on_each_name_says_what_it_is(name: str) -> None:
     thing = getattr(qbatch, name)
     text = inspect.getdoc(thing) or ""
     assert len(text.split()) >= 5, name
-    if inspect.isfunction(thing) or name == "replay":
+    if inspect.isfunction(thing):
         assert "Raises:" in text, name
     if name in ("ReplayResult", "Comparison", "Session"):
         for key, member in vars(thing).items():
@@ -129,11 +100,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import qbatch
-import qbatch.replay.sources
+import qbatch.simulation.sources
 from qbatch import Log, ReplayResult, replay
 from qbatch.model.actions import Action, Start
 from qbatch.planning.view import View
-from qbatch.replay import Options
+from qbatch.simulation import Options
 
 
 class Mine:

@@ -45,7 +45,7 @@ from qbatch.papers.closed_network_study import (
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS
 from qbatch.papers.registry import PAPERS
-from qbatch.replay.network_run import NetworkMeasures, NetworkRun
+from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
 SMALL = NetworkStudy(2, length=40.0)

@@ -23,7 +23,7 @@ from qbatch.papers.closed_network_runs import ESTIMATING, PRSNUTF_STF, NetworkCa
 from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, TIES, NetworkStudy
 from qbatch.papers.closed_network_verdicts import all_claims, errors
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
-from qbatch.replay.network_run import NetworkMeasures
+from qbatch.simulation.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
 
 REPLICATIONS = 6

@@ -9,7 +9,7 @@ import pytest
 
 from qbatch.metrics import measure
 from qbatch.model.record import KINDS, MICROSECONDS, Schedule
-from qbatch.replay import DRIVERS
+from qbatch.simulation import DRIVERS
 from tests.harness import run_named, workload_of
 from tests.oracle.naive import Job
 

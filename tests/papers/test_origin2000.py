@@ -26,7 +26,7 @@ from qbatch.papers.origin2000_study import Origin2000Study, run_study
 from qbatch.papers.origin2000_why import EXPECTED, WHY
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, PaperOutcome
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import CLASSES, generate_month
 

@@ -48,8 +48,8 @@ from qbatch.papers.qops_runs import (
 from qbatch.papers.qops_study import KeptQopsGroups, QopsSource, QopsStudy, run_study, sources_hash
 from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, VERDICTS, Claim
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
-from qbatch.replay.reference import easy_responses
+from qbatch.simulation import prepare, run
+from qbatch.simulation.reference import easy_responses
 from qbatch.workloads import generate_log, parse_header, write_log
 from qbatch.workloads.transform import with_deadlines
 

@@ -11,7 +11,7 @@ from qbatch.papers.qops_runs import DUPLICATION, Trace
 from qbatch.papers.qops_study import QopsSource, QopsStudy
 from qbatch.papers.record import HOLDS
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.workloads import generate_log
 
 OWN = Trace("generated", "generated", 128)

@@ -58,8 +58,8 @@ from qbatch.papers.scojo_study import (
     sources_hash,
 )
 from qbatch.policies import load_policy
-from qbatch.replay import run
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation import run
+from qbatch.simulation.calendar import Calendar
 from qbatch.workloads import generate_log, parse_header, write_log
 from qbatch.workloads.transform import taken
 

@@ -22,7 +22,7 @@ from qbatch.papers.sp2_backfilling import is_kth, run_paper
 from qbatch.papers.sp2_backfilling_printed import USERS
 from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, ResampledMeans, month_files
 from qbatch.papers.sp2_backfilling_verdicts import with_resampled
-from qbatch.replay import Options, prepare
+from qbatch.simulation import Options, prepare
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import TRACES
 

@@ -24,7 +24,7 @@ from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.tables import NO_PARTS, Needs
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.contract.test_policies import MACHINES, cases
 from tests.documents.blocks import ROOT, blocks_of
 from tests.harness import command

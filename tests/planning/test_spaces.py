@@ -19,8 +19,8 @@ from qbatch.planning.spaces.chunks import are_loose
 from qbatch.planning.spaces.pool_plan import PoolPlan
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay import run
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation import run
+from qbatch.simulation.calendar import Calendar
 from tests.engine.live import Life
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs

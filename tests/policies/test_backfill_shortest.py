@@ -14,7 +14,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.policy import compiled_of, name_of
 from qbatch.policies import load_policy
-from qbatch.replay.drivers import run
+from qbatch.simulation.drivers import run
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job as Waiting
 from tests.oracle.workloads import random_jobs

@@ -21,7 +21,7 @@ from qbatch.planning.kernels import chunks as kernels
 from qbatch.planning.shapes import ShapeBook
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.engine.live import random_chunks
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.workloads import random_jobs

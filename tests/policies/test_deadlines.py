@@ -19,8 +19,8 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.referee.every_schedule import check_promises, taken_back
-from qbatch.replay.calendar import Calendar
-from qbatch.replay.drivers import run
+from qbatch.simulation.calendar import Calendar
+from qbatch.simulation.drivers import run
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job as Waiting
 from tests.oracle.workloads import random_jobs

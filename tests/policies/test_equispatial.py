@@ -19,7 +19,7 @@ from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.harness import size, total_wait, workload_of
 from tests.oracle import naive
 from tests.policies.naive_quantum import Asked

@@ -10,8 +10,8 @@ import pytest
 from qbatch.model.machine import Host, Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
-from qbatch.replay import run
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation import run
+from qbatch.simulation.calendar import Calendar
 from tests.harness import size
 from tests.oracle import equispatial as oracle
 from tests.oracle import equispatial_checks as checks

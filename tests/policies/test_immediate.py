@@ -18,7 +18,7 @@ from qbatch.model.record import Schedule
 from qbatch.planning.kernels.quanta import by_slowdown
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.harness import same_schedule, size, total_wait, workload_of
 from tests.oracle import naive
 from tests.policies import naive_quantum

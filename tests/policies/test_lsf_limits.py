@@ -20,7 +20,7 @@ from qbatch.model.machine_file import parse_machine
 from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 
 SECOND = 1_000_000
 MACHINE = """

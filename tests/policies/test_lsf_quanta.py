@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qbatch.model.machine_file import parse_machine
 from qbatch.policies import load_policy
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.harness import workload_of
 from tests.oracle import naive
 

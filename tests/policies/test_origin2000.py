@@ -14,7 +14,7 @@ from qbatch.model.record import Workload
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.policies.lsf import Lsf
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.harness import size
 from tests.oracle import origin2000 as oracle
 from tests.oracle import origin2000_checks as checks

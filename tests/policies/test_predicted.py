@@ -15,7 +15,7 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import name_of
 from qbatch.planning.run_times import INCREMENTS, outlasting
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job
 from tests.policies.prediction_oracle import SECOND, Task, easy_by_predictions

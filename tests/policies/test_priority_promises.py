@@ -13,7 +13,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
 from qbatch.policies import load_policy
 from qbatch.policies.priority import PriorityBackfill
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.contract.test_policies import MACHINES, cases
 from tests.harness import run_named, workload_of
 from tests.oracle.naive import Job as Asked

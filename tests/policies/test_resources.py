@@ -21,8 +21,8 @@ from qbatch.planning.kernels.host_pass import AT, ROW, WHERE
 from qbatch.planning.policy import Policy, compiled_of
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay import run
-from qbatch.replay.compiled import run_compiled
+from qbatch.simulation import run
+from qbatch.simulation.compiled import run_compiled
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job
 from tests.policies import naive_resources as naive

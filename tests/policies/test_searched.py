@@ -9,7 +9,7 @@ import pytest
 
 from qbatch.model.machine import one_host
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.workloads.lublin import generate_lublin
 from tests.harness import run_named
 from tests.policies.test_slices import LASTING, random_asked, work_of

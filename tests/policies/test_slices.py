@@ -23,7 +23,7 @@ from qbatch.policies.slice_rules import slice_rules
 from qbatch.policies.slices import SliceScheduler
 from qbatch.referee.slices import check_slices
 from qbatch.referee.verify import judge
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 from tests.harness import run_named, size, workload_of
 from tests.policies.slice_oracle import Asked, Outcome, Settings, Simulation, simulate
 from tests.policies.test_slice_oracle import table_1, table_3

@@ -14,7 +14,7 @@ from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
 from qbatch.referee.conformance import Conformance, conformance_workloads, write_conformance
 from qbatch.referee.verify import CODES, judge, read_finished
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.workloads import read_log
 from tests.oracle import naive
 

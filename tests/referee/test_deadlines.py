@@ -13,8 +13,8 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import Schedule
 from qbatch.policies import load_policy
 from qbatch.referee.every_schedule import check_deadlines
-from qbatch.replay.drivers import run
 from qbatch.results.job_rows import read_job_rows, write_job_rows
+from qbatch.simulation.drivers import run
 from tests.policies.test_deadlines import with_deadlines
 
 

@@ -13,7 +13,7 @@ from qbatch.model.record import Schedule
 from qbatch.policies import load_policy
 from qbatch.referee.slices import SWITCH, check_slices, clock_of, shares_of
 from qbatch.referee.verify import judge
-from qbatch.replay.drivers import run
+from qbatch.simulation.drivers import run
 from tests.harness import size, workload_of
 from tests.policies.slice_oracle import Asked, Settings, Simulation
 from tests.policies.test_slices import ESTIMATES, GROUPS, LASTING, PROCS, SLICES, random_asked, work_of

@@ -205,7 +205,7 @@ KTH = Path(__file__).parents[3] / "shared" / "traces" / "KTH-SP2-1996-2.1-cln.sw
 def test_a_replay_of_a_real_log_is_kept_and_one_changed_start_is_found(policy: str) -> None:
     from qbatch.model.machine import one_host
     from qbatch.policies import load_policy
-    from qbatch.replay import Options, prepare, run
+    from qbatch.simulation import Options, prepare, run
     from qbatch.workloads import read_log
 
     machine = one_host(100)

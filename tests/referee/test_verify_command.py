@@ -17,8 +17,8 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
 from qbatch.referee.verify import judge, read_finished, verdict_document
-from qbatch.replay import run as run_policy
 from qbatch.results.job_rows import write_job_rows
+from qbatch.simulation import run as run_policy
 from tests.reports.samples import random_workload, scheduled, tried
 
 SWF = """; MaxProcs: 4

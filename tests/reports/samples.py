@@ -13,8 +13,8 @@ import numpy as np
 from qbatch.model.machine import one_host
 from qbatch.model.record import KINDS, MICROSECONDS, NO_PROMISE, LogClock, Schedule, Workload
 from qbatch.policies import load_policy
-from qbatch.replay import run as run_policy
 from qbatch.results.result import Result
+from qbatch.simulation import run as run_policy
 from tests.oracle import naive
 
 KTH_CLOCK = LogClock(843493334, "Europe/Stockholm")

@@ -13,9 +13,9 @@ from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
 from qbatch.reports.comparison import ComparedSettings, Side, compare, match
 from qbatch.reports.comparison_words import amount, sentence, signed
+from qbatch.simulation import prepare, run
 from qbatch.workloads import generate_log
 from tests.harness import size
 from tests.reports.samples import KTH_CLOCK, by_hand, in_pieces, random_workload, result_of, scheduled, workload

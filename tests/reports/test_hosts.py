@@ -13,11 +13,11 @@ from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.policies import load_policy
 from qbatch.referee.verify import Conditions, judge
-from qbatch.replay import run as run_policy
 from qbatch.reports.plots import view_of
 from qbatch.results.boxes import assign
 from qbatch.results.reading import read_result
 from qbatch.results.result import write_result
+from qbatch.simulation import run as run_policy
 
 from .samples import workload
 

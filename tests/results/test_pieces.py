@@ -16,13 +16,13 @@ from qbatch.metrics.per_job import job_times
 from qbatch.model.errors import InputError, OutputError
 from qbatch.model.record import MICROSECONDS as S
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
 from qbatch.reports.series import used_procs, waiting_jobs
 from qbatch.results.exports.chrome import off_machine
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_result
 from qbatch.results.result import write_result
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads import read_log
 from qbatch.workloads.machines import load_machine
 from tests.harness import size

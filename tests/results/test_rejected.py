@@ -17,13 +17,13 @@ from qbatch.model.machine import one_host
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.referee.verify import judge, read_finished
-from qbatch.replay import run
-from qbatch.replay.story import tell_story
 from qbatch.reports.comparison import Side, compare
 from qbatch.reports.report.promises import promises
 from qbatch.results.job_rows import COLUMNS, read_job_rows, write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import read_directory, write_result
+from qbatch.simulation import run
+from qbatch.simulation.story import tell_story
 from tests.harness import workload_of
 from tests.oracle.naive import Job
 from tests.reports.samples import changed, check_read_back

@@ -21,8 +21,8 @@ from qbatch.metrics import measure
 from qbatch.model.errors import InputError, OutputError, QbatchError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
 from qbatch.results.checksums import sealed
+from qbatch.simulation import Options, prepare, run
 from qbatch.sweeps import sweep as sweep_module
 from qbatch.sweeps.executors import Place
 from qbatch.sweeps.store import FILE, RunStore

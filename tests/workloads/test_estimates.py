@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from qbatch.cli.main import app
 from qbatch.model.errors import UsageError
 from qbatch.model.machine import one_host
-from qbatch.replay import Options, prepare
+from qbatch.simulation import Options, prepare
 from qbatch.workloads import generate_log
 from qbatch.workloads.estimates import MODELS, read_estimates, split_estimates
 from qbatch.workloads.tsafrir import tsafrir_estimates

@@ -11,7 +11,7 @@ import pytest
 from qbatch.model.machine import one_host
 from qbatch.model.record import Schedule
 from qbatch.referee.verify import judge, read_finished
-from qbatch.replay import prepare
+from qbatch.simulation import prepare
 from qbatch.workloads import findings, read_log
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.unfinished import as_simulated, hosts_note, unfinished_note, unfinished_of

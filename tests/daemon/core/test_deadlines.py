@@ -13,7 +13,7 @@ from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
+from qbatch.simulation.drivers import run
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import SubmissionRecord

@@ -19,8 +19,8 @@ from qbatch.daemon.trace_source import TraceSource
 from qbatch.model.errors import QbatchError
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
-from qbatch.replay.drivers import run
-from qbatch.replay.prepare import Options, prepare
+from qbatch.simulation.drivers import run
+from qbatch.simulation.prepare import Options, prepare
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.workloads import read_log

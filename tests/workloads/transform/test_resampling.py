@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import one_host
-from qbatch.replay.prepare import reasons_to_skip
+from qbatch.simulation.prepare import reasons_to_skip
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.feedback import feedback_of

@@ -1,4 +1,4 @@
-"""One compiled run: the initial tables of the loop (:mod:`qbatch.replay.kernels.loop`), and the schedule that it leaves.
+"""One compiled run: the initial tables of the loop (:mod:`qbatch.simulation.kernels.loop`), and the schedule that it leaves.
 
 This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them imports it.
 """
@@ -40,8 +40,8 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
-from qbatch.replay.calendar import ProgressCallback, left_waiting
-from qbatch.replay.kernels.loop import loop_around, stops_of
+from qbatch.simulation.calendar import ProgressCallback, left_waiting
+from qbatch.simulation.kernels.loop import loop_around, stops_of
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 
@@ -119,7 +119,7 @@ class CompiledReplay:
         return self.schedule()
 
     def stops(self) -> Iterator[int]:
-        """Return the instants at which the kernel stops the loop (:func:`qbatch.replay.kernels.loop.rounds_to_stops`)."""
+        """Return the instants at which the kernel stops the loop (:func:`qbatch.simulation.kernels.loop.rounds_to_stops`)."""
         of_tables = live(stops_of(self._compiled.decide, self._compiled.needs))
         return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
 

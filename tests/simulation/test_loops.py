@@ -9,7 +9,7 @@ from qbatch.planning.kernels import jit
 from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
 from qbatch.policies.registry import POLICIES
-from qbatch.replay.compiled import loop_of
+from qbatch.simulation.compiled import loop_of
 
 pytestmark = pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
 

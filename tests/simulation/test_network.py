@@ -13,9 +13,9 @@ from qbatch.model.errors import UsageError
 from qbatch.planning.kernels import fractions
 from qbatch.policies import load_policy
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
-from qbatch.replay.calendar import Calendar
-from qbatch.replay.network import NetworkSource
-from qbatch.replay.network_run import NetworkMeasures, NetworkRun
+from qbatch.simulation.calendar import Calendar
+from qbatch.simulation.network import NetworkSource
+from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network, NetworkDraws
 from tests.policies import network_oracle
 

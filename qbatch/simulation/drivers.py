@@ -11,8 +11,8 @@ from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels.jit import load
 from qbatch.planning.kernels.tables import INTERRUPTIONS
 from qbatch.planning.policy import PlanRules, Policy, compiled_of, name_of
-from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
-from qbatch.replay.sources import Source
+from qbatch.simulation.calendar import Calendar, Observer, ProgressCallback
+from qbatch.simulation.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
 """The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always the engine."""
@@ -55,7 +55,7 @@ def run(
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: import them only if needed.
-        from qbatch.replay.compiled import run_compiled
+        from qbatch.simulation.compiled import run_compiled
 
         if driver == "compiled":
             load()
@@ -78,14 +78,14 @@ def is_worth_a_loop(work: Workload) -> bool:
     """Return whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
     if len(work) < MANY or not _counts_work(work):
         return False
-    from qbatch.replay.loop_engine import is_warm
+    from qbatch.simulation.loop_engine import is_warm
 
     return len(work) >= MANY_MORE or is_warm()
 
 
 def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
     """Return whether a replay of a workload will probably compile its loop first."""
-    from qbatch.replay import compiled, loop_engine
+    from qbatch.simulation import compiled, loop_engine
 
     found = compiled_of(policy, machine)
     if found is not None:
@@ -101,7 +101,7 @@ def run_around_python(
     Raises:
         DecisionError: the policy asked for something that may not happen.
     """
-    from qbatch.replay.loop_engine import LoopEngine
+    from qbatch.simulation.loop_engine import LoopEngine
 
     return LoopEngine(work, machine, policy).run(progress)
 

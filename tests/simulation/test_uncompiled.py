@@ -11,7 +11,7 @@ import pytest
 
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.policies import load_policy
-from qbatch.replay import prepare, run
+from qbatch.simulation import prepare, run
 from qbatch.workloads import generate_log
 
 POLICIES = ("fcfs", "easy", "easy:order=lxf", "easy:order=sjf", "easy:backfill=sjf", "hybrid:depth=3", "conservative",
@@ -41,7 +41,7 @@ def test_the_loops_run_to_the_end(policy: str, machine: Machine) -> None:
 
 def test_compiled_and_uncompiled_loops_agree() -> None:
     code = (
-        "import json\nfrom tests.replay.test_uncompiled import HOSTS, ON_HOSTS, POLICIES, starts\n"
+        "import json\nfrom tests.simulation.test_uncompiled import HOSTS, ON_HOSTS, POLICIES, starts\n"
         "found = {policy: starts(policy) for policy in POLICIES}\n"
         "print(json.dumps([found, {policy: starts(policy, HOSTS) for policy in ON_HOSTS}]))"
     )
@@ -54,7 +54,7 @@ def test_compiled_and_uncompiled_loops_agree() -> None:
 def test_a_plan_that_remembers_few_releases_says_the_same() -> None:
     code = (
         "import json\nfrom qbatch.planning.kernels import plan\nplan.RELEASES = 3\n"
-        "from tests.replay.test_uncompiled import starts\n"
+        "from tests.simulation.test_uncompiled import starts\n"
         "print(json.dumps([starts('conservative'), starts('conservative:compress=start')]))"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}

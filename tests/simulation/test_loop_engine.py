@@ -16,8 +16,8 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay import drivers, loop_engine, run
-from qbatch.replay.drivers import run_around_python
+from qbatch.simulation import drivers, loop_engine, run
+from qbatch.simulation.drivers import run_around_python
 from tests.golden.cases import MACHINES, policies, random_workload
 from tests.harness import same_schedule
 

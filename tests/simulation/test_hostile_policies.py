@@ -13,7 +13,7 @@ from qbatch.model.machine import one_host
 from qbatch.model.reasons import Reason
 from qbatch.policies import load_policy
 from qbatch.policies.backfill import Backfill
-from qbatch.replay import run
+from qbatch.simulation import run
 from tests.harness import run_named, same_schedule, workload_of
 from tests.oracle.naive import Job
 from tests.oracle.workloads import random_jobs
@@ -69,7 +69,7 @@ def suspend_for_ever(view):
     ],
 )
 def test_each_is_told_in_one_line(decide: Callable, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qbatch.replay.calendar._MOST_IDLE", 50)
+    monkeypatch.setattr("qbatch.simulation.calendar._MOST_IDLE", 50)
     with pytest.raises(DecisionError, match=says) as error:
         run(work(), one_host(4), Doing(decide))
     assert "\n" not in str(error.value)
@@ -105,7 +105,7 @@ def test_a_class_derived_from_ours_runs_its_own_decide() -> None:
 
 
 def test_submissions_within_a_microsecond_keep_both_drivers_together(tmp_path) -> None:
-    from qbatch.replay import prepare
+    from qbatch.simulation import prepare
     from qbatch.workloads import read_log
 
     path = tmp_path / "sub.swf"
@@ -121,7 +121,7 @@ def test_submissions_within_a_microsecond_keep_both_drivers_together(tmp_path) -
 
 def test_estimates_that_add_up_beyond_time_are_refused(tmp_path) -> None:
     from qbatch.model.errors import InputError
-    from qbatch.replay import prepare
+    from qbatch.simulation import prepare
     from qbatch.workloads import read_log
 
     path = tmp_path / "huge.swf"

@@ -17,8 +17,8 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies import load_policy
-from qbatch.replay import run
-from qbatch.replay.sources import Arrival, LogSource, workload_of
+from qbatch.simulation import run
+from qbatch.simulation.sources import Arrival, LogSource, workload_of
 from tests.harness import size
 
 SECOND = 1_000_000

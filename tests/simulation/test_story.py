@@ -14,7 +14,7 @@ from qbatch.model.record import Workload
 from qbatch.planning.policy import Policy
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay.story import tell_story
+from qbatch.simulation.story import tell_story
 
 SECOND = 1_000_000
 

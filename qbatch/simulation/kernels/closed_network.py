@@ -1,6 +1,6 @@
 """The closed network as a ``decide`` of the event loop: the draws of the source and the queues of the policy.
 
-It does to the microsecond what the source (:mod:`qbatch.replay.network`) and the policy ``taskqueues`` do through the engine;
+It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through the engine;
 routing and selection are the same kernels.  The order of one instant is that of docs/spec/papers.md 5.5, rule 2.  Jobs come back
 by the loop's timer, so that the loop knows no arrival.
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Host, Machine, one_host
-from qbatch.replay import Options, prepare
-from qbatch.replay.prepare import choose_procs
+from qbatch.simulation import Options, prepare
+from qbatch.simulation.prepare import choose_procs
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import workload_of
 from tests.oracle.naive import Job

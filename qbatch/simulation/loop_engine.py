@@ -1,6 +1,6 @@
 """A policy in Python inside the compiled loop: the loop stops for the policy, and continues with its decisions.
 
-The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.replay.kernels.loop`); the engine
+The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.simulation.kernels.loop`); the engine
 makes the views and checks each action.
 """
 
@@ -39,11 +39,11 @@ from qbatch.planning.kernels.tables import (
 )
 from qbatch.planning.policy import Compiled, Policy, name_of
 from qbatch.planning.view import Run, View
-from qbatch.replay.calendar import PROGRESS_EVERY, ProgressCallback, check_all_started, check_idle, with_predictions
-from qbatch.replay.compiled import jobs_and_log, state_of
-from qbatch.replay.kernels import loop
-from qbatch.replay.recorder import Recorder
-from qbatch.replay.sources import AT_ONCE, arrivals_of
+from qbatch.simulation.calendar import PROGRESS_EVERY, ProgressCallback, check_all_started, check_idle, with_predictions
+from qbatch.simulation.compiled import jobs_and_log, state_of
+from qbatch.simulation.kernels import loop
+from qbatch.simulation.recorder import Recorder
+from qbatch.simulation.sources import AT_ONCE, arrivals_of
 
 _QUEUED, _RUNNING, _FINISHED, _SUSPENDED = (
     CODES[each] for each in (State.QUEUED, State.RUNNING, State.FINISHED, State.SUSPENDED)

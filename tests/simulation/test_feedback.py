@@ -11,8 +11,8 @@ import pytest
 from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
-from qbatch.replay.feedback import feedback_source
+from qbatch.simulation import Options, prepare, run
+from qbatch.simulation.feedback import feedback_source
 from qbatch.workloads import Log, read_log
 from qbatch.workloads.feedback import feedback_of
 from tests.harness import size

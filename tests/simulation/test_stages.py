@@ -20,7 +20,7 @@ from qbatch.planning.kernels import jit
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.metrics import measure
 from qbatch.policies import load_policy
-from qbatch.replay import compiled, prepare, run
+from qbatch.simulation import compiled, prepare, run
 from qbatch.workloads import read_log
 from qbatch.workloads.transform import taken
 

@@ -15,7 +15,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import KINDS, Workload
 from qbatch.planning.policy import Policy, name_of
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 
 _AHEAD = 8
 

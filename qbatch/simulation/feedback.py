@@ -17,8 +17,8 @@ from qbatch.engine.round import Round
 from qbatch.model.actions import Reject
 from qbatch.model.machine import Machine
 from qbatch.model.record import Int64Array, Workload
-from qbatch.replay.prepare import reasons_to_skip
-from qbatch.replay.sources import Arrival, arrivals_of
+from qbatch.simulation.prepare import reasons_to_skip
+from qbatch.simulation.sources import Arrival, arrivals_of
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import NOBODY, Feedback
 

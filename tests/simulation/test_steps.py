@@ -10,7 +10,7 @@ from qbatch.model.actions import Action, Start
 from qbatch.model.machine import one_host
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
-from qbatch.replay.steps import draw_steps
+from qbatch.simulation.steps import draw_steps
 from tests.harness import workload_of
 from tests.oracle.naive import Job
 

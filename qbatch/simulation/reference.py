@@ -7,9 +7,9 @@ import numpy as np
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.policies import load_policy
-from qbatch.replay.calendar import ProgressCallback
-from qbatch.replay.drivers import run
-from qbatch.replay.prepare import choose_procs, prepare
+from qbatch.simulation.calendar import ProgressCallback
+from qbatch.simulation.drivers import run
+from qbatch.simulation.prepare import choose_procs, prepare
 from qbatch.workloads import Log
 from qbatch.workloads.log import Column
 

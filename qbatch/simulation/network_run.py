@@ -21,8 +21,8 @@ from qbatch.planning.kernels.tables import (
 )
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
-from qbatch.replay.kernels import closed_network
-from qbatch.replay.kernels.loop import loop_around
+from qbatch.simulation.kernels import closed_network
+from qbatch.simulation.kernels.loop import loop_around
 from qbatch.workloads.kernels import network as draws_layout
 from qbatch.workloads.network import Network, NetworkDraws
 from qbatch.workloads.network.draws import DEMAND, TASKS

@@ -13,7 +13,7 @@ from qbatch.engine.round import Round
 from qbatch.model.actions import Reject
 from qbatch.model.job import Job
 from qbatch.model.record import Workload
-from qbatch.replay.sources import Arrival, workload_of
+from qbatch.simulation.sources import Arrival, workload_of
 from qbatch.workloads.kernels.network import DEMAND, DRAW, ESTIMATE
 from qbatch.workloads.network import Network, NetworkDraws
 from qbatch.workloads.network import draws as purposes

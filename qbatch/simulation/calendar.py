@@ -1,7 +1,8 @@
 """The event calendar around the engine: arrivals, completions, timers.
 
 A source makes the jobs and knows how long each really runs; the policy does not.  The tables of running jobs
-give the instants of their ends (:mod:`qbatch.replay.known_ends`), and the calendar passes each end to the engine at its instant.
+give the instants of their ends (:mod:`qbatch.simulation.known_ends`), and the calendar passes each end to the engine at
+its instant.
 
 A trial run begins a job's work from zero.  A job that uses more memory than its trial run has never reaches its end there: it
 is returned at the instant of its start, in another round.  A job that ends in its trial run has one execution interval.
@@ -22,9 +23,9 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.policy import Policy, Predicting, name_of
 from qbatch.planning.view import View
-from qbatch.replay.known_ends import KnownEnds
-from qbatch.replay.recorder import Recorder
-from qbatch.replay.sources import LogSource, Source
+from qbatch.simulation.known_ends import KnownEnds
+from qbatch.simulation.recorder import Recorder
+from qbatch.simulation.sources import LogSource, Source
 
 Observer = Callable[[Engine, Round], None]
 """Called after every round."""

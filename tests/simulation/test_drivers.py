@@ -11,7 +11,7 @@ import pytest
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.policies import load_policy
-from qbatch.replay import Options, prepare, run
+from qbatch.simulation import Options, prepare, run
 from qbatch.workloads import generate_log
 from qbatch.workloads.machines import load_machine
 from tests.harness import real_log, run_named, same_schedule, size, workload_of
@@ -97,7 +97,7 @@ def test_a_compiled_run_in_small_budgets_is_the_same(monkeypatch: pytest.MonkeyP
     seen: list[int] = []
     for policy in ("easy", "conservative"):
         whole = run_named(work, policy)
-        monkeypatch.setattr("qbatch.replay.compiled.BUDGET", 7)
+        monkeypatch.setattr("qbatch.simulation.compiled.BUDGET", 7)
         parts = run(work, one_host(32), load_policy(policy), progress=lambda arrived, now: seen.append(arrived))
         monkeypatch.undo()
         assert same_schedule(whole, parts)

@@ -5,7 +5,7 @@ between them, sweeps over many runs.  The package never contains a decision, a m
 the only entry: it returns the same schedule with every driver, as the tests check.
 """
 
-from qbatch.replay.drivers import DRIVERS, run
-from qbatch.replay.prepare import Options, prepare
+from qbatch.simulation.drivers import DRIVERS, run
+from qbatch.simulation.prepare import Options, prepare
 
 __all__ = ["DRIVERS", "Options", "prepare", "run"]

@@ -13,7 +13,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
 from qbatch.planning.policy import Policy, Reserving, name_of
 from qbatch.planning.view import View
-from qbatch.replay.calendar import Calendar
+from qbatch.simulation.calendar import Calendar
 
 MOST_JOBS = 200
 MOST_PROCS = 64
