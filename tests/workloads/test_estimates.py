@@ -224,13 +224,10 @@ def test_a_list_of_models_is_split_between_models_not_between_their_parameters()
     assert [read_estimates(each).name for each in split_estimates(",".join(TEXTS))] == [read_estimates(t).name for t in TEXTS]
 
 
-def test_the_document_has_every_model_in_its_form_and_what_it_gives() -> None:
+def test_the_document_has_every_model_in_its_form() -> None:
     document = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-estimates.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\S+)` \| (.*) \|$", document, re.MULTILINE))
     assert list(rows) == [model.form for model in MODELS.values()]
-    for model in MODELS.values():
-        said = rows[model.form].replace("`", "").replace(" of 5, 10", " value that people type: 5, 10")
-        assert said.startswith(model.meaning.partition(",")[0]), model.form
 
 
 def test_a_replay_takes_any_model_and_all_models_are_tried_here() -> None:
