@@ -65,7 +65,7 @@ def test_a_machine_file_is_read_whole() -> None:
             ('hosts = ["eir"]', 'hosts = ["eri"]'),
             "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
         ),
-        (("single_host = true", ""), "line 7, key 'memory': counts only where a job stays inside one host"),
+        (("single_host = true", ""), "line 7, key 'memory': counts only if a job stays inside one host"),
         (("cpus = 64\n", ""), "line 8, key 'host': the host .*needs cpus"),
         (('name = "n[01-03]"\n', ""), "line 8, key 'host': needs a name"),
         (("cpus = 64", "cpus = 128.5"), "line 10, key 'cpus': 128.5 is not"),
