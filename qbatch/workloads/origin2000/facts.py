@@ -21,7 +21,7 @@ from qbatch.workloads.portable import ln
 _HOUR_S = 3600
 _HALF_GB_KB = 512 << 10
 SERIAL_RANGE = (0.4, 0.65)
-"""Of serial jobs that request over 512 MB: the paper has 50 %, on weekday peaks."""
+"""Range of the share of serial jobs that request over 512 MB; the paper has 50 %, at weekday peaks."""
 
 
 @dataclass(frozen=True)

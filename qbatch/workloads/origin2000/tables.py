@@ -75,7 +75,7 @@ MONTHS = {
         ),
     )
 }  # fmt: skip
-"""Table 4.  It has no values for single jobs: all six months fit together, and so does October's mt_sj, four times the others."""
+"""Table 4; it has no values for single jobs.  All six months are consistent, also October's mt_sj, four times the others."""
 
 REQUESTED_HOURS: Mapping[str, Weights] = {
     "vst": {1: 10, 2: 12, 3: 8, 4: 10, 5: 60},
