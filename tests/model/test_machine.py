@@ -189,7 +189,7 @@ name = "any"
     ("change", "message"),
     [
         (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' appears twice"),
-        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' stands before"),
+        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' comes before"),
         (('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'), "line 13, key 'name': no job .*'any': 'narrow'"),
         (('name = "any"', 'name = "any"\ntime = 60'), "line 13, key 'name': no job .*'any': 'quick'"),
         (('name = "any"', 'name = "any"\nkind = "time"'), "line 6, key 'kind': classes are all plain"),

@@ -146,7 +146,7 @@ def test_a_zone_that_is_none_and_bounds_that_are_none(tmp_path: Path) -> None:
         imported(tmp_path, "pbs", PBS, timezone="Europe/Berln")
     with pytest.raises(UsageError, match="--from 'soon'"):
         imported(tmp_path, "pbs", PBS, since="soon")
-    with pytest.raises(InputError, match="--unit nodes: no record says"):
+    with pytest.raises(InputError, match="--unit nodes: no record has"):
         imported(
             tmp_path,
             "pbs",
