@@ -85,7 +85,7 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     size = sum(count * memory for count, _, memory, _ in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
         sizes = memory_text(size), memory_text(job.memory)
-        text = f"its chunks are {total} processors and {sizes[0]} together, the job says {job.procs} and {sizes[1]}"
+        text = f"its chunks are {total} processors and {sizes[0]} in total, the job asks for {job.procs} and {sizes[1]}"
         return Reason("bad-chunks", "admission", text, {"procs": total, "memory": size})
     if job.placing == PACK:
         request = packed(request)

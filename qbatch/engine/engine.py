@@ -187,8 +187,8 @@ class Engine(AsksPolicy):
         on_disk = sum(not run.holds_memory for run in self._cluster.suspended.values())
         if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
             raise UsageError(
-                f"policy {name_of(policy)} cannot take over while {on_disk} job{'' if on_disk == 1 else 's'} suspended to disk "
-                "gave their memory back, of which the hosts may not have enough for all; set another policy first, and this one "
+                f"policy {name_of(policy)} cannot take over: {on_disk} suspended job{'' if on_disk == 1 else 's'} "
+                "gave memory back, of which the hosts may not have enough for all; set another policy first, and this one "
                 "when they run again"
             )
 

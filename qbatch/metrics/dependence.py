@@ -9,9 +9,9 @@ the number of blocks minus one as degrees of freedom widens the interval if they
 teachers should know about the bootstrap", The American Statistician 69).
 
 Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
-blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test, the
-labels of two policies were exchanged at random by job, day or week: 3 to 7 % of the differences on the KTH and SDSC SP2 logs
-were called real at a nominal 5 %.  Exchanged by four weeks it was up to 20 %: slower changes than a week or two need replicas.
+blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test,
+the labels of two policies were exchanged at random.  By job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2
+logs were called real at a nominal 5 %.  By four weeks it was up to 20 %: slower changes than a week or two need replicas.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 The estimate is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of
 ``b / B - a / A`` (the delta method; Cochran 1977, "Sampling Techniques", section 6.3).  So the bounds are
-``B / A exp(-+ t error)``: never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds
-are these relative ones of *this* A: never below -A.  They show by how much B would change the result of A here; they do
-not contain how the mean of A would vary from log to log.
+``B / A exp(-+ t error)``: never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds are
+these relative ones of *this* A: never below -A.  They show by how much B would change the result of A here; they do not contain
+how the mean of A would vary from log to log.
 
 The error is the widest of several estimates of how far the values depend on each other.  One is the stationary bootstrap
 with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show.  The others
 are the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
-Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/explanation/statistics.md has the
+Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/statistics.md has the
 cost and how often such intervals contain the true value.
 """
 

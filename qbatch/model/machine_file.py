@@ -72,11 +72,11 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
     if not single_host and len(hosts) > 1 and any(host.memory for host in hosts):
         entry = next(each for each in text.tables("host", document) if each.get("memory"))
-        reason = "counts only where a job stays inside one host; write single_host = true or leave memory out"
+        reason = "counts only if a job stays inside one host; write single_host = true or leave memory out"
         raise reader.error("memory", reason, None, entry)
     if not single_host and len(hosts) > 1 and any(host.resources for host in hosts):
         entry = next(each for each in text.tables("host", document) if each.get("resources"))
-        reason = "count only where a job stays inside one host; write single_host = true (others are not supported yet)"
+        reason = "count only if a job stays inside one host; write single_host = true (others are not supported yet)"
         raise reader.error("resources", reason, None, entry)
     places = seen | {host.pool for host in hosts}
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)

@@ -155,7 +155,7 @@ class QuantumService:
         Raises:
             UsageError: a job may span the hosts of the machine but does not ask for chunks.
         """
-        check_single_hosts(machine, self.name, "a quantum lives inside one host")
+        check_single_hosts(machine, self.name, "a trial run is inside one host")
         return QuantaMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:

@@ -456,7 +456,7 @@ def _own(module: str, tail: str, text: str) -> Policy:
     if module.endswith(".py"):
         meant = f"{os.path.basename(module).removesuffix('.py')}:{tail}"
         raise UsageError(
-            f"policy {text!r}: {module!r} is a file; name its module: {meant}, where the file is in the current folder or in one "
+            f"policy {text!r}: {module!r} is a file; name its module: {meant}, if the file is in the current folder or in one "
             "of PYTHONPATH"
         )
     # A module in the user's folder, as with "python -m"; after everything that is installed.

@@ -168,7 +168,7 @@ class TaskQueues:
         Raises:
             UsageError: a job may span the hosts of the machine but does not ask for chunks.
         """
-        check_single_hosts(machine, self.name, "a task lives inside one host")
+        check_single_hosts(machine, self.name, "a task is inside one host")
         return StationBook(len(machine.hosts))
 
     def decide(self, view: View) -> Iterator[Action]:

@@ -45,7 +45,7 @@ def run(
     is_interrupting = compiled is None or compiled.needs.gives == INTERRUPTIONS
     why = "on this machine"
     if compiled is not None and workload is not None and is_interrupting and not _counts_work(workload):
-        compiled, why = None, "for jobs of so much work"
+        compiled, why = None, "for jobs with more work than it can count"
     if driver == "compiled" and compiled is None:
         raise UsageError(f"policy {name_of(policy)} has no compiled loop {why}; leave out --driver compiled")
     is_plain = driver == "auto" and observe is None and not is_audited

@@ -1,15 +1,19 @@
-"""Where jobs come from: logs, and the models that generate them.
+"""The sources of jobs: logs, and the models that generate them.
 
-What lives here: reading and writing of the Standard Workload Format and of the five-column text
-format, the header of a log, accounting files (``accounting/``), a small generator, the model of Lublin and Feitelson
-(``lublin/``), the months of the Origin 2000 (``origin2000/``), users' estimates (``tsafrir``) and the models of them that a
-replay takes (``estimates``), logs made from logs (``transform/``), the public logs (``catalogue/``) and machine files
-(``machines/``).  What must never come in: scheduling, policies, clocks.  A log is data: this room reads it, orders it and
-says what is odd about it; which of its rows become jobs of a machine is decided by who replays it.
+Contents:
 
-The walk: ``source`` (bytes) -> ``swf`` (rows, by the kernel in ``kernels/swf_parse.py``) -> ``log``
-(columns); ``header`` reads the comment lines, ``plain_text`` says how the five columns become 18,
-``swf_writer`` goes the way back.
+- logs: reading and writing of the Standard Workload Format and of the five-column text format, the header of a log;
+- accounting files (``accounting/``), public logs (``catalogue/``), logs made from logs (``transform/``), machine files
+  (``machines/``);
+- models: a small generator, the model of Lublin and Feitelson (``lublin/``), the months of the Origin 2000 (``origin2000/``),
+  users' estimates (``tsafrir``) and the models of them for a replay (``estimates``).
+
+The package never contains scheduling, policies or clocks.  A log is data: this package reads it, orders it
+and reports what is odd about it; the replay decides which of its rows become jobs of a machine.
+
+The steps: ``source`` (bytes) -> ``swf`` (rows, by the kernel in ``kernels/swf_parse.py``) -> ``log``
+(columns); ``header`` reads the comment lines, ``plain_text`` turns the five columns into 18,
+``swf_writer`` goes the opposite way.
 """
 
 from qbatch.workloads.findings import Finding, findings

@@ -1,6 +1,6 @@
 """Random draws that are the same on every machine (law 5).
 
-They are raw 64-bit words of PCG64, whose stream NumPy promises not to change, made whole numbers by exact operations.
+They are raw 64-bit words of PCG64, a stream that NumPy promises not to change, made whole numbers by exact operations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Draws:
     """One stream of draws.
 
     Args:
-        seed: a whole number >= 0, or several that name the stream together.
+        seed: a whole number >= 0, or several that identify the stream together.
     """
 
     def __init__(self, seed: int | Sequence[int]) -> None:

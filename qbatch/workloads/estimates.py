@@ -1,8 +1,8 @@
-"""Where the estimates of a replay come from: models by name, as they are typed (``--estimates f:4``).
+"""Models of the estimates of a replay, by name (``--estimates f:4``).
 
-A model gives every job of a workload an estimate, once: all policies see the same.  What it draws comes from the seed, so that
-the same seed gives the same estimates on every machine.  No model gives an estimate below the run time but ``log`` and what is
-built on it: a job that runs longer than its user asked for stays such a job (docs/design.md says what becomes of it).
+A model gives every job of a workload one estimate: all policies see the same.  Its draws come from the seed, so that
+the same seed gives the same estimates on every machine.  Only ``log`` and models built on it give an estimate below the run
+time: a job that runs longer than its user asked for stays such a job (docs/design.md has the consequences).
 
 Sources: ``f`` Feitelson and Weil 1998, section 3.3; ``tsafrir`` and the values of ``rounded`` up to 18 h Tsafrir, Etsion and
 Feitelson 2005 (docs/spec/workloads.md 2.2).  Whole days above, and shares of exact estimates, are our own.
@@ -25,7 +25,7 @@ from qbatch.workloads.tsafrir import POPULAR_S, tsafrir_estimates
 DAY_S = 86_400
 
 _LONGEST = 1 << 61
-"""Microseconds that an estimate may have: half of what the kernels take for ever."""
+"""The longest estimate in microseconds: half of the kernels' ``FOREVER``."""
 
 _STREAM = 7
 _DEEPEST = 4
@@ -39,9 +39,9 @@ class Estimates:
     """A model of estimates with its parameters.
 
     Attributes:
-        name: the model as it is typed: what differs from the defaults.
+        name: the canonical name of the model: only parameters that differ from the defaults.
         is_drawn: whether the seed may change anything.
-        make: what ``of`` does.
+        make: the function behind ``of``.
     """
 
     name: str
@@ -52,26 +52,26 @@ class Estimates:
         """Return the estimates of the jobs of a workload, in microseconds; shape (jobs,).
 
         Args:
-            asked: what the users asked for, the run time where they asked for nothing, in microseconds; shape (jobs,).
+            asked: the requested times, the run time of jobs without one, in microseconds; shape (jobs,).
             run: the run times in microseconds; shape (jobs,).
-            seed: of what is drawn; a whole number >= 0.
+            seed: of the draws; a whole number >= 0.
 
         Raises:
-            UsageError: an estimate is too long to be counted, or the model has none for these run times.
+            UsageError: an estimate is too long to count, or the model has none for these run times.
         """
         return self.make(asked, run, seed)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model that can be named.
+    """A model with a name.
 
     Attributes:
-        form: how it is typed.
+        form: how it is written.
         meaning: what it gives a job.
-        make: gives the function of ``Estimates`` for the parameters and the inner model.
-        parameters: those that are numbers; ``bare`` names the one that is typed without its name, and has to be.
-        inner: the parameter that is a model itself, and its default.
+        make: makes the function of ``Estimates`` from the parameters and the inner model.
+        parameters: those that are numbers; ``bare`` is the required one that is written without its name.
+        inner: the parameter that is itself a model, and its default.
     """
 
     form: str
@@ -84,18 +84,18 @@ class Model:
 
 
 def read_estimates(text: str) -> Estimates:
-    """Return the model that a text such as ``log``, ``f:4`` or ``exact:share=0.4,rest=f:5`` names.
+    """Return the model of a text such as ``log``, ``f:4`` or ``exact:share=0.4,rest=f:5``.
 
-    The parameters of a model inside another follow as ``rest.largest=64800``.
+    The parameters of an inner model follow as ``rest.largest=64800``.
 
     Raises:
-        UsageError: naming the model or the parameter, the reason, and what is there.
+        UsageError: names the model or the parameter, the reason, and the known ones.
     """
     return _read(text, f"--estimates {text!r}", 1)
 
 
 def split_estimates(text: str) -> list[str]:
-    """Return the models of a list such as ``log,exact:share=0.4,rest=f:5,rounded``; a ``key=value`` is of the one before."""
+    """Return the models of a list such as ``log,exact:share=0.4,rest=f:5,rounded``; ``key=value`` belongs to the one before."""
     found: list[str] = []
     for part in text.split(","):
         if "=" in part.partition(":")[0] and found:
@@ -135,7 +135,7 @@ def _inner_of(pairs: list[str], name: str, default: str) -> tuple[list[str], str
     """Return the pairs that are not of the inner model, and the text of the inner model."""
     chosen = [pair.partition("=")[2] for pair in pairs if pair.startswith(f"{name}=")]
     further = [pair.removeprefix(f"{name}.") for pair in pairs if pair.startswith(f"{name}.")]
-    # A second one stays where read_parameters sees that it is one too many.
+    # A second one stays, for read_parameters to report it.
     own = [pair for pair in pairs if not pair.startswith((f"{name}=", f"{name}."))] + [f"{name}={each}" for each in chosen[1:]]
     text = chosen[0] if chosen else default
     return own, text + "".join(f"{':' if not place and ':' not in text else ','}{each}" for place, each in enumerate(further))
@@ -164,7 +164,7 @@ def _factor(given: Given, inner: Estimates | None) -> Make:
         draws = Draws((seed, round(factor * 1000))).fractions(len(run))
         stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
         if len(run) and float(stretched.max()) > _LONGEST:
-            raise UsageError(f"--estimates f:{factor:g}: stretches a run time beyond what can be counted; use a smaller N")
+            raise UsageError(f"--estimates f:{factor:g}: makes a run time too long to count; use a smaller N")
         return np.maximum(stretched.astype(np.int64), run)
 
     return make
@@ -172,7 +172,7 @@ def _factor(given: Given, inner: Estimates | None) -> Make:
 
 def _exact(given: Given, inner: Estimates | None) -> Make:
     def make(asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-        # The jobs of a smaller share are among those of every larger one, and what the others get does not depend on it.
+        # The jobs of a smaller share are among those of every larger one, and the estimates of the others do not depend on it.
         estimate = _of(inner, asked, run, seed).copy()
         exact = Draws((seed, _STREAM)).shuffled(len(run))[: int(given["share"] * len(run) + 0.5)]
         estimate[exact] = run[exact]
@@ -211,7 +211,7 @@ def round_values(estimate: Int64Array) -> Int64Array:
 
 
 MODELS: dict[str, Model] = {
-    "log": Model("log", "what its user asked for; the run time where the log does not say", _log),
+    "log": Model("log", "the requested time; the run time if the log has none", _log),
     "perfect": Model("perfect", "its run time", _perfect),
     "f": Model(
         "f:N",
@@ -223,15 +223,15 @@ MODELS: dict[str, Model] = {
     ),
     "exact": Model(
         "exact:share=S,rest=MODEL",
-        "a share of the jobs, drawn, gets the run time; each other job what MODEL (log) gives it",
+        "a random share of the jobs gets the run time; each other job the estimate of MODEL (log)",
         _exact,
-        (Real("share", 1.0, 0.0, 1.0, "share of the jobs whose estimate is the run time"),),
+        (Real("share", 1.0, 0.0, 1.0, "share of the jobs with the run time as estimate"),),
         inner=("rest", "log"),
         is_drawn=True,
     ),
     "rounded": Model(
         "rounded:of=MODEL",
-        "what MODEL (log) gives it, lifted to the next value that people type",
+        "the estimate of MODEL (log), lifted to the next value that people type",
         _rounded,
         inner=("of", "log"),
     ),

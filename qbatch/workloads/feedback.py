@@ -1,6 +1,6 @@
-"""Which job of a log its user waited for before the next was submitted, and how long the user thought then.
+"""The predecessor of each job of a log, for which its user waited before submitting it, and the user's think time after that.
 
-SWF has two fields for it (17, the preceding job, and 18, the think time).  Where no job of a log has them they are derived
+SWF has two fields for it (17, the preceding job, and 18, the think time).  If no job of a log has them they are derived
 (docs/spec/papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes after Zilber, Amit and Talby 2005).
 """
 
@@ -16,16 +16,16 @@ from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.workloads.log import Log
 
 PATIENCE = 20 * 60 * MICROSECONDS
-"""A user that comes back later than this after an end, in microseconds, did not wait for it."""
+"""A user that submits later than this after an end, in microseconds, did not wait for it."""
 
 NOBODY = -1
-"""The predecessor of a job that waits for none."""
+"""The predecessor of a job without one."""
 
 
 class Feedback(NamedTuple):
     """Of each row of a log: the row of its predecessor, ``NOBODY`` for none, and the think time in microseconds.
 
-    ``is_told``: the log says so itself; else they are derived.
+    ``is_told``: the log has the fields; else they are derived.
     """
 
     predecessor: Int64Array
@@ -34,17 +34,17 @@ class Feedback(NamedTuple):
 
 
 def feedback_of(log: Log) -> Feedback:
-    """Return which jobs of a log follow which.
+    """Return the predecessors of the jobs of a log.
 
     Raises:
         InputError: jobs wait for each other in a circle (field 17).
     """
     if (np.asarray(log["preceding_job"]) > 0).any():
-        return _told(log)
+        return _from_fields(log)
     return _derived(log)
 
 
-def _told(log: Log) -> Feedback:
+def _from_fields(log: Log) -> Feedback:
     number, before = np.asarray(log["job"]).astype(np.int64), np.asarray(log["preceding_job"]).astype(np.int64)
     numbers, first = np.unique(number, return_index=True)
     places = np.minimum(np.searchsorted(numbers, before), len(numbers) - 1)
@@ -56,9 +56,9 @@ def _told(log: Log) -> Feedback:
 
 
 def _check_circles(log: Log, predecessor: Int64Array) -> None:
-    """Refuse jobs that never come, since each waits for another one of them."""
+    """Refuse jobs that never come, because each waits for another one of them."""
     ahead = predecessor.copy()
-    # In each step every row looks twice as far back: one that sees another then is in a circle, or behind one.
+    # In each step every row looks twice as far back: one that still sees another at the end is in a circle, or behind one.
     for _ in range(len(ahead).bit_length()):
         ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NOBODY)
     if (ahead < 0).all():
@@ -90,5 +90,5 @@ def _derived(log: Log) -> Feedback:
 
 
 def _microseconds(seconds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:
-    """Return seconds as microseconds, what is negative (unknown) as -1."""
+    """Return seconds as microseconds, negative (unknown) ones as -1."""
     return np.where(seconds < 0, -1, np.rint(np.maximum(seconds, 0) * float(MICROSECONDS))).astype(np.int64)

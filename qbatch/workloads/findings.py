@@ -1,4 +1,4 @@
-"""What is odd about a log: each finding with a stable code, how bad it is, how often and where first."""
+"""The anomalies of a log: each with a stable code, its severity, how often it occurs and where first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qbatch.workloads.unfinished import unfinished_of
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is off in a log: a stable code, how bad it is, how often, where first, in words."""
+    """One anomaly of a log: a stable code, its severity, its count, its first places, and its description."""
 
     code: str
     severity: str  # "error": unusable as asked; "warning": usable, but look; "note": good to know
@@ -26,7 +26,7 @@ _EXPECTED_KEYWORDS = ("version", "maxjobs", "unixstarttime", "timezonestring")
 
 
 def findings(log: Log, *, lenient: bool = False) -> list[Finding]:
-    """Return everything that is off in a log read leniently, worst first; no error in it means that it is usable.
+    """Return all anomalies of a log read leniently, worst first; if there is no error, the log is usable.
 
     Unreadable rows are an error unless ``lenient``; a log without one runnable row always is.
     """
@@ -36,7 +36,7 @@ def findings(log: Log, *, lenient: bool = False) -> list[Finding]:
 
 
 def _at(log: Log, code: str, severity: str, mask: Column, text: str) -> list[Finding]:
-    """Return the finding that ``mask`` (over the rows) makes, if any row is in it."""
+    """Return the finding for ``mask`` (over the rows), if any row is in it."""
     lines = np.sort(log.line[mask])
     first = tuple(lines[:SHOWN_LINES].tolist())
     return [Finding(code, severity, len(lines), first, text)] if len(lines) else []

@@ -1,11 +1,11 @@
 """A small workload generator with a seed, for demonstrations and tests.
 
 It draws what makes scheduling interesting and nothing more: arrivals with a daily and a weekly
-cycle, many short and few long jobs, sizes that favour powers of two, estimates that people round up
-to popular values, a few busy users, and campaigns (one user submits many alike jobs at once).  It
-is not fitted to a machine: the Lublin-Feitelson model (``lublin/``) is.
+cycle, many short and few long jobs, sizes that favour powers of two.  Estimates are rounded up to popular
+values, as by people; there are a few busy users, and campaigns (one user submits many equal jobs at once).  Unlike the
+Lublin-Feitelson model (``lublin/``) it is not fitted to a machine.
 
-Deterministic on every machine (law 5): raw 64-bit draws of PCG64, whose stream NumPy promises not
+Deterministic on every machine (law 5): raw 64-bit draws of PCG64, a stream that NumPy promises not
 to change, integer arithmetic and correctly rounded operations; no transcendental function.
 """
 
@@ -47,10 +47,9 @@ def generate_log(
 ) -> Log:
     """Return a generated log of ``jobs`` jobs for ``procs`` processors.
 
-    ``load`` is the work offered per processor and second over the span of submissions, met by
-    stretching the span; ``accuracy`` is about the mean of run over estimate; ``campaigns`` is the
-    share of jobs that are submitted in bursts.  Times are whole seconds.  Raises UsageError for
-    values out of range.
+    ``load``: the work offered per processor and second over the span of submissions, reached by stretching the span.
+    ``accuracy``: about the mean of run over estimate.  ``campaigns``: the share of jobs that are submitted in bursts.
+    Times are whole seconds.  Raises UsageError for values out of range.
     """
     _check(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
     draws = Draws(seed)
@@ -103,9 +102,9 @@ def _check(*, jobs: int, procs: int, load: float, seed: int, accuracy: float, ca
 
 
 def _campaign_leaders(draws: Draws, jobs: int, campaigns: float) -> Column:
-    """Return for each job the first job of its campaign; a job outside any campaign leads itself."""
+    """Return for each job the first job of its campaign; a job outside any campaign is its own leader."""
     length = 1 + draws.below(_CAMPAIGN_MAX, jobs)
-    # A campaign has 1 + (max + 1) / 2 jobs more than a single start in the mean: weigh starts accordingly.
+    # A campaign has on average 1 + (max + 1) / 2 more jobs than a single start: weight starts accordingly.
     mean = (_CAMPAIGN_MAX + 1) / 2
     per_mille = round(1000 * campaigns / (campaigns + (1 - campaigns) * mean)) if campaigns else 0
     length = np.where(draws.below(1000, jobs) < per_mille, length, 1)
@@ -123,13 +122,13 @@ def _group(leader: Column) -> Column:
 
 
 def _users(draws: Draws, jobs: int) -> Column:
-    """Draw users by Zipf's law; about the square root of half the jobs of them, 4 to 400."""
+    """Draw users by Zipf's law; their number is about the square root of half the jobs, 4 to 400."""
     users = min(max(4, isqrt((jobs - 1) // 2) + 1), 400)
     return 1 + draws.weighted([1_000_000 // rank for rank in range(1, users + 1)], jobs)
 
 
 def _sizes(draws: Draws, jobs: int, procs: int) -> Column:
-    """Draw serial jobs, powers of two (of each exponent alike, the largest rarer) and other sizes."""
+    """Draw serial jobs, powers of two (each exponent equally likely, the largest less) and other sizes."""
     exponents = procs.bit_length() - 1
     kind = draws.below(100, jobs)
     weights = [1] if exponents < 1 else [4] * max(exponents - 1, 0) + [1]
@@ -159,14 +158,14 @@ def _submits(draws: Draws, leader: Column, span_s: int) -> Column:
     gap = np.where(leader == np.arange(len(leader)), 0, draws.below(2 * _CAMPAIGN_GAP_S, len(leader)))
     total = np.cumsum(gap)
     submit: Column = np.minimum(second + total - total[leader], span_s)
-    # The span is met exactly: the first job comes at 0, the last at its end.
+    # The span is exact: the first job comes at 0, the last at its end.
     submit[np.argmin(submit)] = 0
     submit[np.argmax(submit)] = span_s if len(submit) > 1 else 0
     return submit
 
 
 def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Log:
-    """Return generated columns, those that are not given absent, as a log with a header that says which command made it."""
+    """Return generated columns, the others absent, as a log with a header that names the command."""
     end_s = int((values["submit"] + values["run"]).max())
     header = parse_header(
         (
@@ -196,7 +195,7 @@ def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Lo
 
 
 def header_date(second: int) -> str:
-    """Return a second of a generated log as a header writes dates."""
+    """Return a second of a generated log in the date format of headers."""
     moment = datetime.fromtimestamp(UNIX_START_TIME + min(second, 10**11), UTC)
     days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -1,4 +1,4 @@
-"""The comment lines of a log: kept verbatim, and read for what they say.
+"""The comment lines of a log: kept verbatim, and parsed.
 
 Source: the Standard Workload Format, version 2.2 (Parallel Workloads Archive).  Real headers are
 looser than the standard: numbers carry remarks, keywords repeat or are unknown, values run on over
@@ -33,7 +33,7 @@ _KNOWN = frozenset({
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What the comment lines say; absent is None; ``lines`` are the lines as they stood in the file."""
+    """The contents of the comment lines; absent is None; ``lines`` are the lines as in the file."""
 
     lines: tuple[str, ...] = ()
     entries: tuple[tuple[str, str], ...] = ()
@@ -63,10 +63,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def queue_names(self) -> dict[int, str]:
-        """Return a short name of each queue that has one, no two alike.
+        """Return a short, unique name of each queue that has one.
 
-        A name is the first line of what the header says of the queue, ``LONGEST_NAME`` letters at most.  The number follows a
-        name that another queue has too, or that is itself a number, as in ``other (3)``.
+        A name is the first line of the header's text about the queue, at most ``LONGEST_NAME`` letters.  The number follows a
+        name that is not unique, or that is itself a number, as in ``other (3)``.
         """
         lines = {number: _printable(text.partition("\n")[0].strip()) for number, text in self.queues.items()}
         names = {number: line[:LONGEST_NAME].rstrip() for number, line in lines.items() if line}
@@ -82,7 +82,7 @@ def _printable(text: str) -> str:
 
 
 def parse_header(lines: Iterable[str]) -> Header:
-    """Return the header that these comment lines make; never fails: what is not understood stays in ``lines``."""
+    """Return the header of these comment lines; never fails: what is not understood stays in ``lines``."""
     kept = tuple(lines)
     entries = _entries(kept)
     by_keyword: dict[str, list[str]] = {}

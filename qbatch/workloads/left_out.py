@@ -1,9 +1,9 @@
-"""What a log does not hold of the machine and the policy that really ran it.
+"""What a log does not contain of the machine and the policy that really ran it.
 
-A workload log knows processors and times.  The real scheduler also went by GPUs, features, licences, memory, partitions,
-priorities: an import of accounting records counts the jobs that have each, and writes one Note a kind into the header, such as
-``left out: GPUs: 37 of 400 jobs (gpu:a100 30, gpu 7)``.  ``left_out_of`` reads the Notes back, so that what is measured on
-such a log is never shown without them.
+A workload log has processors and times.  The real scheduler also went by GPUs, features, licences, memory, partitions,
+priorities: an import of accounting records counts the jobs that have each, and writes one Note per kind into the header, such as
+``left out: GPUs: 37 of 400 jobs (gpu:a100 30, gpu 7)``.  ``left_out_of`` reads the Notes back, so that results from
+such a log are never shown without them.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ EXCLUSIVE, MEMORY = "exclusive allocation", "node memory"
 PARTITIONS, QOS, PRIORITY, RESERVATIONS = "partitions", "QOS", "priority", "reservations"
 
 KINDS = (GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, QOS, PRIORITY, RESERVATIONS)
-"""What is counted, in the order in which it is told."""
+"""The counted kinds, in the order of the report."""
 
 _ONE_IS_NONE = frozenset((PARTITIONS, QOS, PRIORITY))
-"""Kinds that tell jobs apart only where jobs differ in them: one partition for all jobs is the machine itself."""
+"""Kinds that matter only if jobs differ in them: one partition for all jobs is the machine itself."""
 
 _UNLISTED = frozenset((PRIORITY,))
 _MOST_NAMES, _LONGEST_NAME = 5, 40
 NOT_TOLD = "not in the records"
-"""What is said of a kind that the records do not speak of."""
+"""The text for a kind that the records do not contain."""
 
 _NOTE = re.compile(rf"left out: ({'|'.join(KINDS)}): (?:{NOT_TOLD}|(\d+) of (\d+) jobs(?: \((.*)\))?)\Z", re.DOTALL)
 
 Asks = tuple[tuple[str, str], ...]
-"""What a job asks for that a log does not hold: pairs of a kind and a name, which may be empty."""
+"""The requests of a job that a log does not contain: pairs of a kind and a name, which may be empty."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """One kind of what a log does not hold: how many of its jobs have it, and under which names.
+    """One kind of what a log does not contain: how many of its jobs have it, and under which names.
 
-    ``jobs`` and ``of``: None where the records do not say.  ``names``: the most frequent ones, each with its number of jobs.
+    ``jobs`` and ``of``: None if unknown.  ``names``: the most frequent ones, each with its number of jobs.
     """
 
     what: str
@@ -51,7 +51,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What a reader is told of it."""
+        """The text for a reader."""
         if self.jobs is None:
             return f"{self.what}: {NOT_TOLD}"
         return f"{self.what}: {self.jobs} of {self.of} jobs{f' ({self.names})' if self.names else ''}"
@@ -63,14 +63,14 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def count_left_out(
-    asks: Iterable[Asks], told: Collection[str], jobs: int, hidden: Collection[str] = ()
+    asks: Iterable[Asks], recorded: Collection[str], jobs: int, hidden: Collection[str] = ()
 ) -> tuple[LeftOut, ...]:
-    """Return what a log of so many jobs leaves out; kinds that no job has are not listed.
+    """Return what a log of this many jobs leaves out; kinds that no job has are not listed.
 
     Args:
         asks: of each job.
-        told: the kinds of which the records speak; of the others nothing is known where no job has them.
-        hidden: kinds whose names are not written (of an anonymous log).
+        recorded: the kinds that the records contain; the other kinds are unknown if no job has them.
+        hidden: kinds of which the names are not written (for an anonymous log).
     """
     having: Counter[str] = Counter()
     names: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
@@ -84,7 +84,7 @@ def count_left_out(
         if having[kind] and not (kind in _ONE_IS_NONE and len(names[kind]) < 2):
             listed = _listed(names[kind], is_hidden=kind in hidden or kind in _UNLISTED)
             found.append(LeftOut(kind, having[kind], jobs, listed))
-        elif not having[kind] and kind not in told:
+        elif not having[kind] and kind not in recorded:
             found.append(LeftOut(kind))
     return tuple(found)
 
@@ -104,7 +104,7 @@ def _printable(name: str) -> str:
 
 
 def left_out_of(header: Header) -> tuple[LeftOut, ...]:
-    """Return what the Notes of a log's header say that it leaves out; nothing for a log that no import made."""
+    """Return what a log leaves out by the Notes of its header; empty for a log that no import made."""
     matches = [found for note in header.notes if (found := _NOTE.match(note))]
     return tuple(
         LeftOut(found[1], int(found[2]), int(found[3]), found[4] or "") if found[2] else LeftOut(found[1])
@@ -113,7 +113,7 @@ def left_out_of(header: Header) -> tuple[LeftOut, ...]:
 
 
 def left_out_in(path: str) -> tuple[LeftOut, ...]:
-    """Return the same of a log file of which only the comments before its first row are read.
+    """Return the same for a log file, reading only the comments before its first row.
 
     Raises:
         InputError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The clock on the wall where a log was written: log seconds and local seconds, with daylight saving time."""
+"""The local clock at the site of a log: log seconds and local seconds, with daylight saving time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SPAN_MAX_S = 400 * 366 * _DAY_S
 
 @dataclass(frozen=True)
 class LocalClock:
-    """The clock of a log, whose local seconds count from the midnight (of local time) of a day before the log's second 0.
+    """The clock of a log.  Its local seconds count from the midnight (of local time) of a day before the log's second 0.
 
     Attributes:
         changes: log seconds at which the clock is set forward or back, ascending.
-        offsets: what is added to log seconds before the first change, between changes, and after the last one.
+        offsets: the additions to log seconds before the first change, between changes, and after the last one.
     """
 
     changes: tuple[int, ...]
@@ -32,7 +32,7 @@ class LocalClock:
     def of(cls, header: Header, first: float, last: float) -> LocalClock:
         """Return the clock by UnixStartTime and TimeZoneString, for log seconds from ``first`` to ``last`` and a month more.
 
-        Without UnixStartTime the log's second 0 is midnight.  A zone that is not known is UTC.
+        Without UnixStartTime the log's second 0 is midnight.  An unknown zone counts as UTC.
         """
         start = header.unix_start_time
         if start is None:
@@ -66,7 +66,7 @@ class LocalClock:
     def instants(self, local: Column) -> Column:
         """Return the log seconds of local seconds.
 
-        Of an hour that comes twice the first is meant; an hour that is left out is taken as the one after it.
+        In an hour that occurs twice the first is meant; an hour that is skipped counts as the one after it.
         """
         from_local = [
             change + max(offsets) for change, offsets in zip(self.changes, pairwise(self.offsets), strict=True)

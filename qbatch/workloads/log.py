@@ -1,8 +1,8 @@
-"""A workload log in memory: its header, its 18 columns, and what was noticed while reading it.
+"""A workload log in memory: its header, its 18 columns, and the notes from reading it.
 
-Rows stand in the order of docs/design.md, law 5: by (submit, job number, line in the file), so the index
-of a row is the job's sequence.  Columns are as small as is exact, and a column that says -1
-throughout occupies no memory.
+Rows are in the order of docs/design.md, law 5: by (submit, job number, line in the file), so the index
+of a row is the job's sequence.  Columns have the smallest exact type, and a column of only -1
+occupies no memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHOWN_LINES = 5
 class Log:
     """A workload log; times in seconds of the log's own clock, memory in KB per processor, -1 is unknown.
 
-    ``bad_rows``: how many rows could not be read; ``bad_lines`` and ``bad_reasons``: where the first of them stand, and why.
+    ``bad_rows``: the number of unreadable rows; ``bad_lines`` and ``bad_reasons``: the lines of the first of them, and why.
     """
 
     name: str
@@ -112,7 +112,7 @@ def absent(rows: int) -> Column:
 
 
 def compact(values: Column) -> Column:
-    """Return the values in the smallest exact type of int32, int64, float64; all -1 costs nothing."""
+    """Return the values in the smallest exact type of int32, int64, float64; a column of only -1 takes no memory."""
     if values.dtype == np.int32:
         narrow = values
     else:
@@ -130,13 +130,13 @@ def compact(values: Column) -> Column:
 
 
 def in_order(log: Log) -> Log:
-    """Return the log with its rows by (submit, job number, line); a note says when submits were not ascending."""
+    """Return the log with its rows by (submit, job number, line); it gets a note if submits were not ascending."""
     submit, job = log["submit"], log["job"]
     gaps = submit[1:] < submit[:-1]
     if not gaps.any() and not ((submit[1:] == submit[:-1]) & (job[1:] < job[:-1])).any():
         return log
     late = int(np.count_nonzero(submit < np.maximum.accumulate(submit)))
-    order = np.lexsort((job, submit)).astype(np.int32)  # stable: equal keys stay by line
+    order = np.lexsort((job, submit)).astype(np.int32)  # stable: equal keys stay in order of line
     for name, column in log.columns.items():
         if column.strides != (0,):
             log.columns[name] = column[order]
@@ -157,7 +157,7 @@ def shown_lines(lines: Sequence[int], count: int) -> str:
 
 
 def log_zone(header: Header) -> ZoneInfo:
-    """Return the time zone that TimeZoneString names, UTC when it names none that is known."""
+    """Return the time zone that TimeZoneString names, UTC if it names none that is known."""
     try:
         return ZoneInfo(header.time_zone_string or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -176,10 +176,10 @@ def wall_clock(header: Header, second: float) -> str | None:
 
 
 def facts(log: Log) -> dict[str, Any]:
-    """Return what a log says in numbers, by the definitions of table 1.4 in docs/spec/workloads.md, ready for JSON.
+    """Return the figures of a log, by the definitions of table 1.4 in docs/spec/workloads.md, ready for JSON.
 
     Run times and sizes are taken over every row, also rows that never ran; offered load is the work
-    (run x allocated processors, requested where unknown) over machine x submit span.
+    (run x allocated processors, requested if unknown) over machine x submit span.
     """
     submit, estimate = log["submit"], log["time_requested"]
     span_s = float(submit[-1]) - float(submit[0])
@@ -211,7 +211,7 @@ def facts(log: Log) -> dict[str, Any]:
 
 
 def cancelled_rows(log: Log) -> Column:
-    """Return which jobs were cancelled before they ran: status 5, and no run time or no processors."""
+    """Return a mask of the jobs cancelled before they ran: status 5, and no run time or no processors."""
     found: Column = (log["status"] == _CANCELLED) & ((log["run"] < 0) | (log.procs <= 0))
     return found
 

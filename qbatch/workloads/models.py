@@ -1,4 +1,4 @@
-"""Models that generate a log, by name, as they are typed: ``lublin:jobs=5000,procs=128``."""
+"""Models that generate a log, by name, as in ``lublin:jobs=5000,procs=128``."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": st
 
 
 def is_model(text: str) -> bool:
-    """Tell whether a text names a model, with or without parameters."""
+    """Return whether a text names a model, with or without parameters."""
     return text.partition(":")[0] in MODELS
 
 
 def read_model(text: str) -> Callable[[int], Log]:
-    """Return what generates the log that a text such as ``lublin:jobs=5000,procs=128`` names, given a seed.
+    """Return the function from a seed to the log of a text such as ``lublin:jobs=5000,procs=128``.
 
-    The parameters are those of ``qbatch generate`` and ``qbatch trace generate``, with ``_`` or ``-`` in their names; the seed is
-    none of them.
+    The parameters are those of ``qbatch generate`` and ``qbatch trace generate``, with ``_`` or ``-`` in their names, without
+    the seed.
 
     Raises:
-        UsageError: naming the parameter and what the model takes.
+        UsageError: names the parameter and those of the model.
     """
     name, _, tail = text.partition(":")
     where = f"log {text!r}"

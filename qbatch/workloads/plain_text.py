@@ -3,7 +3,7 @@
 One job per line, seconds, numbers separated by blanks; ``#`` and ``;`` begin comment lines, and SWF
 header lines such as ``; MaxProcs: 16`` are understood.  A user is a number or a word; words are
 numbered from 1 in order of appearance.  Job numbers count the rows from 1.  The size of each job
-stands in both the requested and the allocated processors.
+is in both the requested and the allocated processors.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
 
 
 class RowShape(NamedTuple):
-    """What a row of a log looks like: how many fields, and which of them holds words (-1: none)."""
+    """The form of a log's rows: the number of fields, and which of them holds words (-1: none)."""
 
     fields: int
     word_column: int = -1
 
     @property
     def is_plain_text(self) -> bool:
-        """Tell whether this is the five-column format."""
+        """Return whether this is the five-column format."""
         return self.fields < len(FIELDS)
 
     @property
@@ -44,7 +44,7 @@ SWF_SHAPE = RowShape(len(FIELDS))
 
 
 def row_shape(first_rows: Sequence[bytes]) -> RowShape:
-    """Return the shape that the first rows of a log show; SWF unless they are clearly plain text."""
+    """Return the shape of the first rows of a log; SWF unless they are clearly plain text."""
     rows = [row.split() for row in first_rows]
     if not rows or any(len(row) == len(FIELDS) for row in rows):
         return SWF_SHAPE
@@ -56,7 +56,7 @@ def row_shape(first_rows: Sequence[bytes]) -> RowShape:
 
 
 def swf_columns(raw: Sequence[Column]) -> dict[str, Column]:
-    """Return the 18 columns for the three to five that a plain text log has."""
+    """Return the 18 columns from the three to five of a plain text log."""
     rows = len(raw[0])
     columns = {name: absent(rows) for name in FIELDS}
     columns["job"] = np.arange(1, rows + 1, dtype=np.int32)

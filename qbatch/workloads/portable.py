@@ -1,8 +1,8 @@
 """Logarithm and exponential that are the same to the bit on every machine.
 
 Those of the C library differ in the last bit from one system to the next, and NumPy's from one processor to the next.  These
-are made of additions, multiplications and divisions, which IEEE 754 rounds correctly, each in an operation of its own.
-Accurate to a few units in the last place, which is all that drawing a workload needs.
+consist of additions, multiplications and divisions, which IEEE 754 rounds correctly, each as a separate operation.
+They are accurate to a few units in the last place, which is enough for drawing a workload.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from qbatch.workloads.log import Column
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
-# Arrays and not numbers: NumPy makes an array of a number each time, which takes as long as the hundred values of a class.
+# Arrays, not numbers: NumPy makes an array of a number each time, which takes as long as the hundred values of a class.
 _ONE = np.array(1.0)
 _LN_FACTORS = [np.array(1.0 / (2 * term + 1)) for term in range(12, -1, -1)]
 _EXP_FACTORS = [np.array(float(term)) for term in range(15, 0, -1)]

@@ -1,7 +1,7 @@
-"""Bytes of a log, wherever they come from: a file or standard input, plain or compressed.
+"""The bytes of a log from any source: a file or standard input, plain or compressed.
 
 The kind of compression is read from the first bytes, never from the name, so that a renamed or
-piped file works.  The bytes are hashed as they are stored, while they are read.
+piped file works.  The bytes are hashed as stored, while they are read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LogFile:
 
     @property
     def stored_bytes(self) -> int:
-        """Return how many bytes, as stored, have been read so far (for a progress bar)."""
+        """Return the number of bytes read so far, as stored (for a progress bar)."""
         return self._stored.read_bytes if self._stored is not None else 0
 
     @property
@@ -52,7 +52,7 @@ class LogFile:
         return self._stored.digest.hexdigest() if self._stored is not None else hashlib.sha256().hexdigest()
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """Yield the decompressed content in pieces of at most ``size`` bytes; raise InputError when it cannot."""
+        """Yield the decompressed content in pieces of at most ``size`` bytes; raise InputError if that fails."""
         with self._explained(), ExitStack() as stack:
             file = stack.enter_context(self._open())
             self._stored = _HashedFile(file)
@@ -61,14 +61,14 @@ class LogFile:
             while chunk := content.read(size):
                 yield chunk
             while stored.read(1 << 20):
-                pass  # the hash is of every stored byte, also of padding behind the last member
+                pass  # the hash includes every stored byte, also padding after the last member
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         if self.path == STANDARD_INPUT:
             if sys.stdin is None:
                 raise InputError(f"{self.title}: is closed; pipe a log into it or name a file")
-            yield sys.stdin.buffer  # not ours to close
+            yield sys.stdin.buffer  # standard input stays open
         else:
             with open(self.path, "rb", buffering=0) as file:
                 yield file
@@ -103,7 +103,7 @@ class LogFile:
             raise InputError(f"{self.title}: cannot be read ({reason}); check the path") from error
 
     def _neighbour(self) -> str:
-        from qbatch.workloads.catalogue.entries import load_catalogue  # only who made a mistake waits for it
+        from qbatch.workloads.catalogue.entries import load_catalogue  # slow: only after a mistake
 
         folder, name = os.path.split(self.path)
         with suppress(UsageError):

@@ -2,7 +2,7 @@
 
 The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each
 column is kept piece by piece in its smallest exact type and joined at the end.  What the kernel
-only marks (comments, unusual tokens, rows of another length) is settled here, in order of the file.
+only marks (comments, unusual tokens, rows of another length) is resolved here, in order of the file.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read_log(
 
 
 def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
-    """Yield the content of the source cut at ends of lines; the last line gets its newline if it has none."""
+    """Yield the content of the source cut at line ends; the last line gets a newline if it has none."""
     pending: list[bytes | memoryview] = []
     pending_bytes = 0
     is_first = True
@@ -83,7 +83,7 @@ def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], No
             pending.append(chunk)
             pending_bytes += len(chunk)
             if pending_bytes > LINE_BYTES_MAX:
-                raise InputError(f"{source.title}: holds a line of more than 64 MiB; this is not a workload log")
+                raise InputError(f"{source.title}: contains a line of more than 64 MiB; this is not a workload log")
             continue
         yield _joined([*pending, memoryview(chunk)[:cut]], is_first)
         is_first = False
@@ -99,7 +99,7 @@ def _joined(parts: Iterable[bytes | memoryview], is_first: bool) -> bytearray:
 
 
 def _first_rows(blocks: Iterator[bytearray]) -> tuple[bytearray, list[bytes]]:
-    """Take blocks until they hold a few rows of data; return what was taken, and these rows."""
+    """Take blocks until they contain a few rows of data; return the blocks and these rows."""
     head = bytearray()
     rows: list[bytes] = []
     for block in blocks:
@@ -134,10 +134,10 @@ class _ColumnPieces:
 
 
 class _RowReader:
-    """Feeds blocks of lines through the kernel and settles what the kernel marked."""
+    """Passes blocks of lines to the kernel and resolves what the kernel marked."""
 
     def __init__(self, title: str, shape: RowShape, lenient: bool) -> None:
-        from qbatch.workloads.kernels import swf_parse  # Numba is slow to import: only where a log is read
+        from qbatch.workloads.kernels import swf_parse  # Numba is slow to import: only when a log is read
 
         self._kernel = swf_parse
         self._title = title
@@ -168,7 +168,7 @@ class _RowReader:
             self._keep(rows, dropped)
 
     def finish(self) -> tuple[list[Column], Column]:
-        """Return the columns and the line numbers; raise InputError when there is no row."""
+        """Return the columns and the line numbers; raise InputError if there is no row."""
         if not self._line_pieces:
             skipped = f", {self.bad_rows} unreadable rows" if self.bad_rows else ""
             found = counted(self._line, "line", "lines")
@@ -181,7 +181,7 @@ class _RowReader:
         return [column.join() for column in self._columns], line
 
     def notes(self) -> list[str]:
-        """Return what the user should know about how the rows were read."""
+        """Return notes for the user about how the rows were read."""
         notes = []
         if self.shape.is_plain_text:
             notes.append("plain text log: submit run procs [estimate [user]]; jobs are numbered by line")
@@ -221,12 +221,12 @@ class _RowReader:
         return dropped
 
     def _number(self, token: bytes, column: int) -> float | str:
-        """Return the value of an unusual token, or what is wrong with it."""
+        """Return the value of an unusual token, or the error in it."""
         if column == self.shape.word_column:
             return self.words.setdefault(token.decode("utf-8", "replace"), len(self.words) + 1)
         if NUMBER.match(token):
             value = float(token)
-            # 2**53 + 1 would round to 2**53: at the edge the text itself is compared.
+            # 2**53 + 1 would round to 2**53: at the edge, compare the text itself.
             if abs(value) < NUMBER_MAX or (abs(value) == NUMBER_MAX and Decimal(token.decode()) == Decimal(value)):
                 return value
             return f"{self._field(column)} is {_shown(token)}, which is beyond what a log can hold (2**53)"

@@ -1,8 +1,8 @@
 """Writing workload logs in the Standard Workload Format 2.2, to a binary file that the caller opened.
 
-The canonical form is the header lines as they were, then one row per line, fields separated by one
-blank, whole numbers without a point, other numbers with at most six decimals.  What is read from a
-canonical file is written back byte for byte.
+The canonical form is the original header lines, then one row per line, fields separated by one
+blank, whole numbers without a point, other numbers with at most six decimals.  A canonical file that is read
+is written back byte for byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 8192
 
 
 def write_log(out: BinaryIO, header: Header, columns: Mapping[str, Column]) -> None:
-    """Write the header lines and the rows; a column that is not given says -1; a ``#`` comment becomes ``;``."""
+    """Write the header lines and the rows; a missing column is -1; a ``#`` comment becomes ``;``."""
     _write_lines(out, header.lines)
     _write_rows(out, columns)
 
@@ -37,8 +37,8 @@ def write_schedule(
 ) -> None:
     """Write a simulated schedule of the ``rows`` (indices into the log) that ran, in the order given.
 
-    All fields of the log are kept, but wait, run, status and allocated processors are those given
-    (seconds; one value per row).  The header is kept whole; MaxJobs and MaxRecords are made true and
+    All fields of the log are kept, except wait, run, status and allocated processors, which are the given ones
+    (seconds; one value per row).  The header is kept whole; MaxJobs and MaxRecords are corrected and
     their old values noted; ``notes`` follow as Note lines.
     """
     columns = {name: log[name] if log[name].strides == (0,) else log[name][rows] for name in FIELDS}
@@ -51,7 +51,7 @@ def write_schedule(
 
 
 def schedule_header(header: Header, rows: int, notes: Iterable[str] = ()) -> list[str]:
-    """Return the header lines for ``rows`` rows of this log: true counts, old counts and ``notes`` as Note lines."""
+    """Return the header lines for ``rows`` rows of this log: correct counts, old counts and ``notes`` as Note lines."""
     lines: list[str] = []
     changed: list[str] = []
     counts = {"maxjobs": "MaxJobs", "maxrecords": "MaxRecords"}
@@ -88,7 +88,7 @@ def _write_rows(out: BinaryIO, columns: Mapping[str, Column]) -> None:
 
 
 def _rows_text(columns: Mapping[str, Column], rows: int) -> str:
-    """Return the text of some rows; what is constant among them stands in the template, not in the rows."""
+    """Return the text of some rows; constant columns are in the template, not in the rows."""
     template: list[str] = []
     varying: list[list[int] | list[str]] = []
     for name in FIELDS:

@@ -1,9 +1,9 @@
-"""Users' estimates of run times: few popular values hold most jobs, the largest most of all.
+"""Users' estimates of run times: few popular values have most jobs, the largest most of all.
 
 Source: D. Tsafrir, Y. Etsion and D. G. Feitelson, *Modeling user runtime estimates*, Job Scheduling Strategies for Parallel
-Processing, 2005; constants and readings of its program in docs/spec/workloads.md 2.2.  First the histogram: up to 20
-popular *head* values with 89 % of the jobs, and a *tail* of many rare ones; then each job, the longest first, draws an
-estimate that its run time does not exceed.  Same draws on every machine: see ``draws`` and ``portable``.
+Processing, 2005; constants and readings of its program in docs/spec/workloads.md 2.2.  First the histogram: up to 20 popular
+*head* values with 89 % of the jobs, and a *tail* of many rare ones.  Then each job, the longest first, draws an estimate that its
+run time does not exceed.  The draws are the same on every machine: see ``draws`` and ``portable``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qbatch.workloads.log import Column
 from qbatch.workloads.portable import exp, ln
 
 LEAST_LARGEST_S = 3600
-"""The model is of largest estimates of an hour and more."""
+"""The model has a largest estimate of at least an hour."""
 
 HEAD = 20
 HEAD_PERCENT = 89.0
@@ -31,7 +31,7 @@ POPULAR_S = (
     *(hours * _HOUR_S for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
 )
 """Estimates that users type most, in seconds."""
-# The head is filled up with multiples of these; of a minute only where the largest estimate is below 100 minutes.
+# The head is filled up with multiples of these; of a minute only if the largest estimate is below 100 minutes.
 _FILLING_S = (
     *(hours * _HOUR_S for hours in (200, 100, 50, 10, 5, 2, 1)),
     *(minutes * _MINUTE_S for minutes in (20, 10, 5, 1)),
@@ -100,7 +100,7 @@ def estimate_histogram(jobs: int, largest_s: int, seed: int) -> tuple[Column, Co
 
 
 def bins_of(jobs: int) -> int:
-    """Return the number of different estimates of so many jobs: linear between the values of the model, rounded, 1 at least."""
+    """Return the number of different estimates for ``jobs`` jobs: linear between the values of the model, rounded, at least 1."""
     for (fewer, low), (more, high) in pairwise(_BINS_BY_JOBS):
         if jobs <= more:
             width = more - fewer
@@ -123,8 +123,8 @@ def _head_times(largest_s: int) -> list[int]:
 def _head_ranks(count: int, seed: int) -> list[int]:
     """Return the popularity rank, from 1, of each of the first ``count`` head values.
 
-    The largest estimate has rank 1.  For each of the others the ranks that its row shows join a pool, and the better of two draws
-    from it is taken; a rank whose last row is reached is taken without a draw.  Of fewer than 20 values the ranks close up.
+    The largest estimate has rank 1.  For each of the others the ranks in its row join a pool, and the better of two draws
+    from it is taken; a rank at its last row is taken without a draw.  With fewer than 20 values the ranks close up.
     """
     draws = Draws((seed, _STREAM, _RANK_DRAWS))
     ranks = [1]
@@ -141,9 +141,9 @@ def _head_ranks(count: int, seed: int) -> list[int]:
 
 
 def _tail_times(bins: int, largest_s: int, used: set[int]) -> list[int]:
-    """Return the rare estimates: whole minutes, denser where they are short.
+    """Return the rare estimates: whole minutes, denser for short ones.
 
-    One that another value has already moves by up to 30 s, or is left out.
+    An estimate that is in use already moves by up to 30 s, or is left out.
     """
     count = max(bins - HEAD, 0)
     bend = 1.0 + 12.1039 * float(exp(-0.6026 * ln(np.array([float(bins)])))[0])
@@ -161,9 +161,9 @@ def _tail_times(bins: int, largest_s: int, used: set[int]) -> list[int]:
 
 
 def _counts(percent: Column, jobs: int) -> Column:
-    """Return whole numbers of jobs, 1 at least, that add up; the first value, the most popular, takes what is left over.
+    """Return whole numbers of jobs, at least 1, with the right sum; the first value, the most popular, takes the rest.
 
-    What is too much is taken one by one from the value that has most, of equal ones from the last: the first one stays the most
+    An excess is taken one by one from the value that has most, among equals from the last: the first one stays the most
     popular.
     """
     count = np.maximum(np.floor(percent * jobs / 100.0 + 0.5).astype(np.int64), 1)
@@ -177,7 +177,7 @@ def _counts(percent: Column, jobs: int) -> Column:
 
 
 def _assigned(run: Column, estimate: Column, seed: int) -> Column:
-    """Return for each run time an estimate: one of those given (descending, as many as jobs), drawn among those long enough."""
+    """Return an estimate for each run time, of the given ones (descending, as many as jobs), drawn among those long enough."""
     jobs = len(run)
     order = np.argsort(-run, kind="stable")
     enough = np.searchsorted(-estimate, -run[order], side="right")

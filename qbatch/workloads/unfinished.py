@@ -1,9 +1,9 @@
-"""A log that was written while jobs ran and waited: what it says of them, and which rows they are.
+"""A log that was written while jobs ran and waited: its Note about them, and their rows.
 
-The Standard Workload Format has no word for a job that is not over.  Such a log says in a Note when it was written and how
-many there are.  One that ran has status 2 (a partial execution that will be continued) and its run time so far, which is
-censored: the true one is longer.  One that waited has neither wait nor run time nor status (-1).
-Another Note says that jobs lived on hosts, so that the processors were no single pool.
+The Standard Workload Format has no status for a job that is not over.  Such a log has a Note about when it was written and how
+many such jobs there are.  One that ran has status 2 (a partial execution that will be continued) and its run time so far, which
+is censored: the true one is longer.  One that waited has neither wait nor run time nor status (-1).
+Another Note records that jobs were inside hosts, so that the processors were no single pool.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Which rows of a log had not ended at ``second`` (log seconds), when it was written."""
+    """The rows of a log that had not ended at ``second`` (log seconds), when it was written."""
 
     second: float
     runs: Mask
@@ -38,7 +38,7 @@ class Unfinished:
 
 
 def unfinished_note(second: str, running: int, waiting: int) -> str:
-    """Return the Note of a log that is written at a log second, with so many jobs that run and wait."""
+    """Return the Note of a log that is written at a log second, with the numbers of running and waiting jobs."""
     return (
         f"written at second {second} while {running} {'job' if running == 1 else 'jobs'} ran (status {RUNS}; run time so far) "
         f"and {waiting} waited (wait, run time and status {WAITS})"
@@ -46,14 +46,14 @@ def unfinished_note(second: str, running: int, waiting: int) -> str:
 
 
 def hosts_note(cpus: Sequence[int]) -> str:
-    """Return the Note of a log whose jobs lived on several hosts with so many processors each."""
+    """Return the Note of a log with jobs on several hosts, each with this many processors."""
     sizes = sorted(set(cpus))
     each = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     return f"the processors are on {len(cpus)} hosts of {each}; what a job asked for in one chunk lay inside one host"
 
 
 def is_on_hosts(header: Header) -> bool:
-    """Whether the header says that jobs lived on hosts, which one pool of processors does not show."""
+    """Return whether the Note about hosts is in the header: the log is then not one of a single pool."""
     return any(_HOSTS.match(note) for note in header.notes)
 
 
@@ -67,7 +67,7 @@ def as_simulated(header: Header) -> Header:
 
 
 def unfinished_of(log: Log) -> Unfinished | None:
-    """Return which jobs of a log were not over when it was written; None where it does not say that any were."""
+    """Return which jobs of a log were not over when it was written; None if it has no such Note."""
     found = next((match for note in log.header.notes if (match := _NOTE.match(note))), None)
     if found is None:
         return None

@@ -194,9 +194,9 @@ def test_anonymous_numbers_are_the_same_in_a_later_import(
         (("slurm", "FILE", "-o", "x", "--unit", "gpus"), 2, "--unit 'gpus': use one of cores, nodes"),
         (("slurm", "FILE", "-o", "x", "--key", "k"), 2, "go with --anonymize"),
         (("slurm", "FILE", "-o", "-", "--json"), 2, "both want standard output"),
-        (("slurm", "FILE", "-o", "x", "--timezone", "Mars/Base"), 2, "--timezone 'Mars/Base': is no known time zone"),
+        (("slurm", "FILE", "-o", "x", "--timezone", "Mars/Base"), 2, "--timezone 'Mars/Base': is not a known time zone"),
         (("slurm", "FILE", "-o", "x", "--user", "nobody"), 3, "59 x left out by --user (first: "),
-        (("pbs", "FILE", "-o", "x"), 3, "x no accounting record"),
+        (("pbs", "FILE", "-o", "x"), 3, "x not an accounting record"),
     ],
 )
 def test_a_mistake_is_one_line(

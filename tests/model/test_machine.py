@@ -65,7 +65,7 @@ def test_a_machine_file_is_read_whole() -> None:
             ('hosts = ["eir"]', 'hosts = ["eri"]'),
             "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
         ),
-        (("single_host = true", ""), "line 7, key 'memory': counts only where a job stays inside one host"),
+        (("single_host = true", ""), "line 7, key 'memory': counts only if a job stays inside one host"),
         (("cpus = 64\n", ""), "line 8, key 'host': the host .*needs cpus"),
         (('name = "n[01-03]"\n', ""), "line 8, key 'host': needs a name"),
         (("cpus = 64", "cpus = 128.5"), "line 10, key 'cpus': 128.5 is not"),
@@ -189,7 +189,7 @@ name = "any"
     ("change", "message"),
     [
         (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' appears twice"),
-        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' stands before"),
+        (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' comes before"),
         (('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'), "line 13, key 'name': no job .*'any': 'narrow'"),
         (('name = "any"', 'name = "any"\ntime = 60'), "line 13, key 'name': no job .*'any': 'quick'"),
         (('name = "any"', 'name = "any"\nkind = "time"'), "line 6, key 'kind': classes are all plain"),

@@ -312,9 +312,9 @@ class Asks:
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (Start(0, (Chunk(0, 2),), is_trial=True), "until when"),
-        (Start(0, (), SECOND, is_trial=True), "given its place"),
-        (Start(0, (Chunk(3, 2),), SECOND, is_trial=True), "given its place"),
+        (Start(0, (Chunk(0, 2),), is_trial=True), "must have an end"),
+        (Start(0, (), SECOND, is_trial=True), "must have an allocation"),
+        (Start(0, (Chunk(3, 2),), SECOND, is_trial=True), "must have an allocation"),
         (Start(0, (Chunk(0, 1),), SECOND, is_trial=True), "the job asks for 2"),
         (Start(0, (Chunk(0, 2, -1),), SECOND, is_trial=True), "the job asks for 2"),
         (Start(0, (Chunk(0, 2, 60),), SECOND, is_trial=True), "50 bytes free"),

@@ -210,7 +210,7 @@ def test_a_value_that_cannot_be_is_named_before_any_run(
 def test_an_empty_corner_is_named_before_any_run(log: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"window 5000000000\.\.6000000000: .*no job in it can run"):
         swept(tmp_path / "sweep", log, window=["all", "5000000000..6000000000"], policy="easy")
-    with pytest.raises(InputError, match=r"resample weeks, seed 1: .*takes two whole weeks"):
+    with pytest.raises(InputError, match=r"resample weeks, seed 1: .*needs two whole weeks"):
         swept(tmp_path / "other", log, resample=["none", "weeks"], seed="1:2", policy="easy")
 
 

@@ -209,7 +209,7 @@ def test_the_help_of_a_replay_names_every_model() -> None:
 
 def test_a_stretched_run_time_that_cannot_be_counted_is_refused() -> None:
     run = np.array([10**18], np.int64)
-    with pytest.raises(UsageError, match="--estimates f:1000: stretches a run time beyond what can be counted; use a smaller N"):
+    with pytest.raises(UsageError, match="--estimates f:1000: makes a run time too long to count; use a smaller N"):
         read_estimates("f:1000").of(run, run, 1)
 
 

@@ -1,12 +1,12 @@
 """From records to jobs: one job for each attempt that ran, and one for each that was cancelled before it ran.
 
-The records of one job identifier are walked in order of time.  An attempt is closed by its end record, or by the record
-that put the job back into the queue; the attempt after that is a job of its own, submitted when the one before it ended,
-which it names as its predecessor.  An attempt on trial, thrown away when its quantum was over, is no job: the next one is, and
+The records of one job identifier are processed in order of time.  An attempt is closed by its end record, or by the record
+that put the job back into the queue.  The next attempt is a separate job, submitted when the previous one ended,
+which it names as its predecessor.  A trial run that was discarded is no job: the next attempt is, and
 waits from its submission.  Another time of creation under the same identifier is another job.
 
-A job ran from its start to its end without the time that it was suspended: as records tell of it, or else as its walltime
-does, where that falls short of the time between by more than ``STAGING_S``.
+A job ran from its start to its end, except for the time of its suspension.  That time comes from the records, or from the
+walltime if it is shorter than the time between by more than ``STAGING_S``.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from qbatch.workloads.accounting.record import (
 from qbatch.workloads.left_out import MEMORY, PARTITIONS, PRIORITY, Asks
 
 STAGING_S = 10
-"""By how many seconds the walltime may fall short of the time from start to end before the rest is taken for a suspension: less
-than this goes into prologues, staging and rounding.  A walltime of 0 is taken for one that nobody measured."""
+"""The walltime may be this many seconds shorter than the time from start to end before the rest counts as a suspension:
+prologues, staging and rounding take less.  A walltime of 0 counts as not measured."""
 
 
 class AccountedJob(msgspec.Struct, gc=False):
     """One attempt of a job, or a job that never ran (``start`` is ``ABSENT``); instants in seconds since 1970.
 
     ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was ``suspended``.
-    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the attempt before this one.  ``hosts``:
-    names and processors of the hosts that it ran on, where they are kept.  ``asks``: all that a log does not hold of it.
+    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the previous attempt.  ``hosts``:
+    names and processors of its hosts, if they are kept.  ``asks``: all requests that a log does not contain.
     """
 
     job: str
@@ -76,7 +76,7 @@ class AccountedJob(msgspec.Struct, gc=False):
 
 
 class _Life(msgspec.Struct):
-    """What is known of one job while its records are walked."""
+    """The state of one job while its records are processed."""
 
     created: int = ABSENT
     queued: AccountingRecord | None = None
@@ -90,13 +90,13 @@ class _Life(msgspec.Struct):
 
 
 def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[AccountedJob]:
-    """Return the jobs that the records make, in no particular order; what makes no job is counted in the tally."""
+    """Return the jobs of the records, in no particular order; the tally counts records that make no job."""
     groups: dict[tuple[str, int], list[AccountingRecord]] = {}
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
     jobs: list[AccountedJob] = []
     for key in list(groups):
-        group = groups.pop(key)  # what is walked is no more needed: a million records weigh
+        group = groups.pop(key)  # processed records are not needed any more: a million take much memory
         if len(group) > 1:
             group.sort(key=_moment)
         _walk(group, jobs, tally)
@@ -104,7 +104,7 @@ def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[Ac
 
 
 def _moment(record: AccountingRecord) -> tuple[int, int]:
-    """Return the place of a record in its job's life: of one second, queued first and the end last, else as they came."""
+    """Return the position of a record in its job's life: in one second, queued first and the end last, else in file order."""
     return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
 
 
@@ -144,7 +144,7 @@ def _resume(life: _Life, at: int) -> None:
 
 
 def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally: ImportTally) -> None:
-    """Close an attempt with the record of its end or of its way back into the queue."""
+    """Close an attempt with the record of its end or of its return to the queue."""
     opened, is_requeue = life.opened, record.kind == REQUEUED
     start = record.start if record.start >= 0 else _instant(opened)
     if start < 0:
@@ -152,7 +152,7 @@ def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally:
             life.cancelled = record
         return
     if record.is_trial:
-        tally.skip("trials that were thrown away when their quantum was over", record.file, record.line)
+        tally.skip("trial runs that were discarded", record.file, record.line)
         life.opened, life.suspended, life.suspended_at = None, 0, ABSENT
         return
     ended = record.end if record.end >= 0 else record.at
@@ -170,7 +170,7 @@ def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally:
         life.cancelled = None
     if _is_sound(job, tally):
         if 0 < record.walltime < job.run - STAGING_S:
-            tally.adjust("suspended, as the walltime says: it is taken for the run time", job.file, job.line)
+            tally.adjust("suspended, by the walltime, which is taken as the run time", job.file, job.line)
             job.suspended += job.run - int(record.walltime)
             job.run = int(record.walltime)
         life.last = job
@@ -190,7 +190,7 @@ def _submitted(life: _Life) -> int:
 
 
 def _job(life: _Life, record: AccountingRecord, submit: int, start: int, ended: int) -> AccountedJob:
-    """Return the job of a closing record, with what only the records before it say."""
+    """Return the job of a closing record, with the facts that only earlier records contain."""
     others = [each for each in (life.opened, life.queued) if each is not None]
 
     def number(name: str) -> int:
@@ -225,13 +225,13 @@ def _job(life: _Life, record: AccountingRecord, submit: int, start: int, ended: 
 
 @lru_cache(maxsize=4096)
 def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
-    """Return all that a job asks for that no log holds; jobs that ask alike share it."""
+    """Return all requests of a job that no log contains; jobs with equal requests share the value."""
     asks = {*asked, *([(MEMORY, "")] if has_memory else []), *([(PARTITIONS, queue)] if queue else [])}
     return tuple(sorted(asks | ({(PRIORITY, str(priority))} if priority >= 0 else set())))
 
 
 def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
-    """Count a job that cannot be used as lost; mend what can be mended."""
+    """Count a job that cannot be used as lost; correct what can be corrected."""
     if job.ended < job.start:
         tally.lose("ends before it starts", job.file, job.line)
         return False
@@ -242,7 +242,7 @@ def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
         tally.lose("without processors, neither allocated nor requested", job.file, job.line)
         return False
     if job.run < 0:
-        tally.adjust("suspended for longer than it was there: taken to have run for 0 s", job.file, job.line)
+        tally.adjust("suspended for longer than it existed: its run time is taken as 0 s", job.file, job.line)
         job.run = 0
     if job.start < job.submit:
         tally.adjust("starts before it is submitted: the start is taken for both", job.file, job.line)
@@ -251,7 +251,7 @@ def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
 
 
 def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
-    """Settle what is left of a job when its records are at an end."""
+    """Close a job at the end of its records."""
     if life.is_over:
         return
     last = life.cancelled or life.opened or life.queued
@@ -261,7 +261,7 @@ def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
         what = (
             "started, but its end is not in the records"
             if life.opened
-            else "queued, but what came of it is not in the records"
+            else "queued, but its outcome is not in the records"
         )
         tally.lose(what, last.file, last.line)
         return
@@ -273,7 +273,7 @@ def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
 
 
 def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> list[AccountedJob]:
-    """Put the components of each heterogeneous job together: they start at once and are one job."""
+    """Join the components of each heterogeneous job: they start together and are one job."""
     whole: dict[tuple[str, int, bool], AccountedJob] = {}
     others: list[AccountedJob] = []
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
@@ -282,7 +282,7 @@ def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> l
         if first is None:
             whole[key] = job
             continue
-        tally.adjust("components of heterogeneous jobs: put together", job.file, job.line)
+        tally.adjust("components of heterogeneous jobs: joined", job.file, job.line)
         for name in ("cores", "cores_asked", "nodes", "nodes_asked", "cpu", "memory_used", "memory_asked"):
             mine, other = getattr(first, name), getattr(job, name)
             setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))

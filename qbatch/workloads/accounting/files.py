@@ -1,4 +1,4 @@
-"""Bringing the lines of accounting files: several files, directories of daily files, standard input, compressed or not."""
+"""Reading the lines of accounting files: several files, directories of daily files, standard input, compressed or not."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from qbatch.workloads.accounting.record import Line
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 LINE_BYTES_MAX = 16 << 20
-"""A longer line is no accounting record; it is given cut to ``_SHOWN`` bytes and as not whole."""
+"""A longer line is not an accounting record; it is yielded cut to ``_SHOWN`` bytes and marked as not whole."""
 
 _SHOWN = 256
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def accounting_files(paths: Sequence[str]) -> list[str]:
-    """Return the files that these paths name, directories by their files in order of name (hidden ones left out).
+    """Return the files of these paths; a directory gives its files in order of name, without hidden ones.
 
     Raises:
-        InputError: if a directory holds no file, or the same file is named twice.
+        InputError: a directory contains no file, or the same file is named twice.
     """
     found: list[str] = []
     for path in paths:
@@ -29,7 +29,7 @@ def accounting_files(paths: Sequence[str]) -> list[str]:
             inside = [os.path.join(path, name) for name in names]
             inside = [each for each in inside if os.path.isfile(each)]
             if not inside:
-                raise InputError(f"{path}: the directory holds no file; name the directory of the accounting files")
+                raise InputError(f"{path}: the directory contains no file; name the directory of the accounting files")
             found += inside
         else:
             found.append(path)
@@ -43,10 +43,10 @@ def accounting_files(paths: Sequence[str]) -> list[str]:
 
 
 def lines_of(path: str, progress: Callable[[int], None] | None = None) -> Iterator[Line]:
-    """Yield the lines of one file, of any length, from bytes that may be anything; CR LF ends a line as LF does.
+    """Yield the lines of one file, of any length and any bytes; CR LF ends a line like LF.
 
     Raises:
-        InputError: if it cannot be read or its compressed data are corrupt.
+        InputError: the file cannot be read, or its compressed data are corrupt.
     """
     name = "standard input" if path == STANDARD_INPUT else path
     source = LogFile(path)

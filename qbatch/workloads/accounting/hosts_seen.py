@@ -1,4 +1,4 @@
-"""The machine that accounting records show: each host that a job ran on, with the most processors in use there at once."""
+"""A machine made from accounting records: each host that a job ran on, with the most processors in use there at once."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 class HostsSeen(NamedTuple):
-    """A machine of the hosts that records name, and remarks for its file: what else the records show of it, a line each."""
+    """A machine of the hosts in the records, and remarks for its file: other findings, one per line."""
 
     machine: Machine
     remarks: tuple[str, ...]
 
 
 def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hides_queues: bool = False) -> HostsSeen:
-    """Return the hosts that jobs ran on, by name, each as large as the most in use there; others are not there.
+    """Return the hosts that jobs ran on, by name, each as large as the most in use there at once; other hosts are missing.
 
-    A job that was suspended counts for the second after its start, as in the peak of the log: when it held what is not known.
-    The pool of a host is the partition (the queue) most of whose jobs ran there.
-    ``is_anonymous``: hosts are numbered in place of their names; ``hides_queues``: so are partitions.
+    A suspended job counts for the second after its start, as in the peak of the log: the time of its suspension is unknown.
+    The pool of a host is the partition (the queue) from which most of its jobs came.
+    ``is_anonymous``: hosts are numbered instead of named; ``hides_queues``: so are partitions.
 
     Raises:
-        InputError: if no record names a host.
+        InputError: no record names a host.
     """
     names: dict[str, int] = {}
     rows: list[tuple[int, int, int, int, int]] = []
@@ -48,7 +48,7 @@ def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hi
                 ran.setdefault(job.queue, Counter())[host] += 1
     if not rows:
         raise InputError(
-            "no record names the hosts of a job: there is no machine file to be made; leave --machine-file out"
+            "no record names the hosts of a job: no machine file can be made; leave --machine-file out"
         )
     table = np.array(rows, np.int64)
     cpus, memory = (_most_at_once(table[:, [0, 1, 2, column]], len(names)) for column in (3, 4))
@@ -66,7 +66,7 @@ def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hi
 
 
 def _partition_names(ran: Iterable[str], *, hides_queues: bool) -> dict[str, str]:
-    """Return what each partition is called in the file; jobs of none are in ``main``."""
+    """Return the name of each partition in the file; jobs without one are in ``main``."""
     return {
         queue: "main" if not queue else f"partition{number}" if hides_queues else _printable(queue)
         for number, queue in enumerate(ran, 1)
@@ -78,7 +78,7 @@ def _printable(name: str) -> str:
 
 
 def _remarks(ran: Mapping[str, Counter[int]], called: Mapping[str, str], cpus: Any, memory: Any) -> Iterator[str]:
-    """Yield what the records show of each partition, and what of it the format of a machine file does not hold."""
+    """Yield the findings about each partition that the format of a machine file cannot contain."""
     yield "Made of accounting records: of each host, the most that was in use at once. Hosts on which nothing ran are not here."
     for queue, hosts in ran.items():
         own = sorted(hosts)
@@ -101,7 +101,7 @@ def _most_at_once(rows: Any, hosts: int) -> Any:
     """Return the most processors in use at once on each host, of rows of host, start, end, processors."""
     host, start, end, cores = rows.T
     most = np.zeros(hosts, np.int64)
-    np.maximum.at(most, host, cores)  # also of a job of no length
+    np.maximum.at(most, host, cores)  # also for a job of no length
     who, at = np.concatenate([host, host]), np.concatenate([end, start])
     change = np.concatenate([-cores, cores])
     order = np.lexsort(

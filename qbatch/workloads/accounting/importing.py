@@ -1,4 +1,4 @@
-"""The whole way from accounting files to a log, and what is told about it."""
+"""The whole way from accounting files to a log, and the report of the import."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ SCHEMA = "qbatch.import/1"
 """The schema of the record that ``--json`` prints."""
 
 FORMATS = {"pbs": read_pbs, "slurm": read_sacct}
-"""The readers by the name of what they read."""
+"""The readers by the name of their format."""
 
 _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What of the records becomes a log, and how.  ``since`` and ``before`` bound submissions: seconds or ISO times.
+    """The choice of records for the log, and its form.  ``since`` and ``before`` bound submissions: seconds or ISO times.
 
-    ``keeps_hosts``: make a machine of the hosts that jobs ran on, too.
+    ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
     """
 
     timezone: str | None = None
@@ -60,7 +60,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A log made of accounting, the record of how it was made (schema ``qbatch.import/1``), and the hosts seen if asked for."""
+    """A log made of accounting, the record of the import (schema ``qbatch.import/1``), and the hosts seen if requested."""
 
     log: ImportedLog
     document: dict[str, Any]
@@ -70,11 +70,11 @@ class Imported:
 def import_files(
     form: str, paths: Sequence[str], options: ImportOptions, progress: Callable[[str, int], None] | None = None
 ) -> Imported:
-    """Read accounting files of one format and make a log of them; ``progress`` is told file and bytes read.
+    """Read accounting files of one format and make a log of them; ``progress`` is called with the file and the bytes read.
 
     Raises:
-        UsageError: for a zone or a bound that is none.
-        InputError: if a file cannot be read, or no job can be made of the records.
+        UsageError: a zone or a bound is invalid.
+        InputError: a file cannot be read, or no job can be made of the records.
     """
     zone, zone_from = _zone(options)
     clock = WallClock(zone)
@@ -101,7 +101,7 @@ def import_files(
     if options.unit == "nodes":
         jobs = [job for job in jobs if _has_nodes(job, tally)]
         if not any(job.start >= 0 for job in jobs):
-            raise InputError("--unit nodes: no record says how many hosts its job had; leave it out")
+            raise InputError("--unit nodes: no record has the number of hosts of its job; leave it out")
     log = make_log(jobs, _shape(form, options, tally, zone, _left_out(jobs, options, tally)), len(tally.hosts))
     _check_size(options, log, zone)
     seen = None
@@ -116,7 +116,7 @@ def import_files(
 
 
 def _check_size(options: ImportOptions, log: ImportedLog, zone: ZoneInfo) -> None:
-    """Refuse a machine on which the log could not have happened."""
+    """Refuse a machine that is too small for the log."""
     if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
         when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
@@ -139,7 +139,7 @@ def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
 
 
 def _submit_when_eligible(jobs: list[AccountedJob]) -> None:
-    """Count waits from when a job could have started: not from when it was held, dependent or asked for later."""
+    """Count waits from when a job could have started, not from when it was held, dependent or requested for later."""
     for job in jobs:
         last = job.start if job.start >= 0 else job.ended
         job.submit = min(max(job.submit, job.eligible), last)
@@ -174,18 +174,18 @@ def _order(job: AccountedJob) -> tuple[int, list[int], int]:
 
 
 def _why(tally: ImportTally) -> str:
-    """Return the most frequent reasons, for the message of an import that brought nothing."""
+    """Return the most frequent reasons, for the message of an import without a job."""
     both = [*tally.unusable.items(), *tally.ignored.items()]
     worst = sorted(both, key=lambda item: -item[1].count)[:2]
-    told = "; ".join(f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst)
-    return f": {told}" if told else ": they hold no record"
+    reasons = "; ".join(f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst)
+    return f": {reasons}" if reasons else ": they contain no record"
 
 
 def _left_out(jobs: list[AccountedJob], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
     # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
     hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
-    return count_left_out((job.asks for job in jobs), tally.told, len(jobs), hidden)
+    return count_left_out((job.asks for job in jobs), tally.recorded, len(jobs), hidden)
 
 
 def _shape(
@@ -219,9 +219,9 @@ def _document(
             "eligible_later_than_submitted": held, "names": log.names,
         },
         "left_out": msgspec.to_builtins([*log.left_out]),
-        "unusable": _told(tally.unusable),
-        "ignored": _told(tally.ignored),
-        "adjusted": _told(tally.adjusted),
+        "unusable": _listed(tally.unusable),
+        "ignored": _listed(tally.ignored),
+        "adjusted": _listed(tally.adjusted),
         "unknown_fields": {readable(name): count for name, count in sorted(tally.fields.items())},
         "time": {"zone": clock.zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
         "machine": {
@@ -231,6 +231,6 @@ def _document(
     }  # fmt: skip
 
 
-def _told(counts: dict[str, Count]) -> list[dict[str, Any]]:
+def _listed(counts: dict[str, Count]) -> list[dict[str, Any]]:
     worst_first = sorted(counts.items(), key=lambda item: -item[1].count)
     return [{"reason": reason, "count": each.count, "first": readable(each.first)} for reason, each in worst_first]

@@ -1,8 +1,8 @@
-"""Numbers for names: by first appearance, or, to be published, by a keyed hash that no one without the key can undo.
+"""Numbers for names: by first appearance, or, for publication, by a keyed hash that cannot be undone without the key.
 
-With a key, a name's number is the first 31 bits of HMAC-SHA256(key, kind and name), so it depends on nothing but the key:
-a later import, with other people in it, gives the same numbers.  Two names that fall on one number (likely only from
-tens of thousands of names on) are told apart in order of the whole hash: the second takes the next free number.
+With a key, a name's number is the first 31 bits of HMAC-SHA256(key, kind and name), so it depends only on the key:
+a later import, with other people in it, gives the same numbers.  Two names may get one number (likely only from
+tens of thousands of names on); then they are numbered in order of the whole hash: the second takes the next free number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBER_MAX = 2**31 - 1
 
 
 def numbers_of(names: Iterable[str], kind: str, key: bytes | None = None) -> dict[str, int]:
-    """Return a number from 1 for each name, the empty one left out; with a key, by the keyed hash of ``kind`` and name."""
+    """Return a number from 1 for each name except the empty one; with a key, by the keyed hash of ``kind`` and name."""
     distinct = list(dict.fromkeys(name for name in names if name))
     if key is None:
         return {name: number for number, name in enumerate(distinct, 1)}
@@ -42,11 +42,11 @@ def _hash(key: bytes, kind: str, name: str) -> bytes:
 
 
 def read_or_make_key(path: str) -> tuple[bytes, bool, bool]:
-    """Return the key of a file, whether it was made now, and whether others may read it; it is made with mode 0600.
+    """Return the key of a file, whether it was made now, and whether others may read it; a new file has mode 0600.
 
     Raises:
-        InputError: if the file is there and holds no key.
-        OutputError: if it cannot be made.
+        InputError: the file exists and contains no key.
+        OutputError: it cannot be made.
     """
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -76,5 +76,5 @@ def _read_key(path: str) -> bytes:
         return bytes.fromhex(text.decode("ascii"))
     except ValueError:
         raise InputError(
-            f"{path}: line 1: is no key ({_KEY_DIGITS} hexadecimal digits); name a new file, and one is made"
+            f"{path}: line 1: is not a key ({_KEY_DIGITS} hexadecimal digits); name a new file to make one"
         ) from None

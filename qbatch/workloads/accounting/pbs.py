@@ -2,9 +2,9 @@
 
 Sources: the accounting chapters of the Torque administrator's guide and of the PBS Professional administrator's guide;
 docs/spec/pbs.md section 6.  The times inside a record are seconds since 1970; the stamp before it is local time, and is
-used only where a record says no other (deletions; Torque's Q and R records).  ``resources_used.walltime`` stands still while a
+used only if a record has no other (deletions; Torque's Q and R records).  ``resources_used.walltime`` stands still while a
 job is suspended (PBS Professional administrator's guide, "Suspending and Resuming Jobs").  ``requeue_reason=quantum_over`` is
-qbatch's own: an attempt on trial that was thrown back into the queue.
+qbatch's own: a trial run that went back into the queue.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ _KNOWN = frozenset((
     "x", "login_node", "qos", "Priority", "priority", "estimated.start",
     "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
 ))  # fmt: skip
-_ALWAYS_TOLD = frozenset((GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, RESERVATIONS))
-"""Of what that a log leaves out every job's record speaks; a priority or a QOS stands in the records of some sites only."""
+_ALWAYS_RECORDED = frozenset((GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, RESERVATIONS))
+"""The kinds that every job's record contains although a log leaves them out; only some sites record a priority or a QOS."""
 
 _IN_THE_LOG = frozenset((
     "walltime", "min_walltime", "max_walltime", "soft_walltime", "ncpus", "ppn", "procs", "nodect", "neednodes", "mpiprocs",
     "ompthreads", "cput", "pcput", "nice", "mppwidth", "mppdepth", "mppnppn",
 ))  # fmt: skip
-"""Resources that a log holds, or that limit nothing which jobs share."""
+"""Resources that a log contains, or that do not limit what jobs share."""
 
 _MEMORIES = frozenset(("mem", "pmem", "vmem", "pvmem", "mppmem"))
 _GPU = re.compile(r"n?gpus?\Z|n?accelerators?\Z")
@@ -86,10 +86,10 @@ _KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "r
 
 
 def read_pbs(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
-    """Yield the records of the lines of one file; what cannot be used is counted in the tally."""
+    """Yield the records of the lines of one file; the tally counts what cannot be used."""
     words: dict[str, str] = {}
     latest = 0
-    tally.told |= _ALWAYS_TOLD
+    tally.recorded |= _ALWAYS_RECORDED
     for line in lines:
         tally.lines += 1
         if not line.text.strip():
@@ -108,11 +108,11 @@ def _record(line: Line, clock: WallClock, tally: ImportTally, latest: int, words
         return None
     parts = line.text.decode("utf-8", "surrogateescape").split(";", 3)
     if len(parts) < 4 or parts[1] not in _LETTERS or len(parts[0]) != 19:
-        tally.lose("no accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", file, number)
+        tally.lose("not an accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", file, number)
         return None
     stamp, letter, identifier, text = parts
     if letter not in _KINDS:
-        tally.skip(f"records of type {letter}, which tell of no job's start or end", file, number)
+        tally.skip(f"records of type {letter}, without a job's start or end", file, number)
         return None
     found = _JOB.match(identifier)
     if found is None or found[2] == "":
@@ -120,9 +120,9 @@ def _record(line: Line, clock: WallClock, tally: ImportTally, latest: int, words
         return None
     instants = clock.of_stamp(stamp)
     if not instants:
-        tally.lose("the time of the record is no time", file, number)
+        tally.lose("the time of the record is not a time", file, number)
         return None
-    # Stamps of one file ascend: of the two instants of a fold it is the first that does not lie before the last one.
+    # Stamps of one file ascend: of the two instants of a fold, take the first that is not before the last stamp.
     at = next((each for each in instants if each >= latest), instants[-1])
     if found[4]:
         tally.servers.add(found[4])
@@ -135,7 +135,7 @@ def _record(line: Line, clock: WallClock, tally: ImportTally, latest: int, words
 
 def _without_job(identifier: str, letter: str, tally: ImportTally, file: str, number: int) -> None:
     if _RANGE.match(identifier):
-        tally.skip("records of arrays as a whole; their jobs have records of their own", file, number)
+        tally.skip("records of arrays as a whole; their jobs have separate records", file, number)
     elif letter in "LBFYKkU" or (identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()):
         tally.skip("records of reservations", file, number)
     else:
@@ -167,7 +167,7 @@ def _is_known(name: str) -> bool:
 
 
 def _fill(record: AccountingRecord, fields: dict[str, str], tally: ImportTally, words: dict[str, str]) -> None:
-    """Put what the fields say into the record."""
+    """Fill the record from the fields."""
     unknown = {name for name in fields if not _is_known(name)}
     if unknown:
         tally.met_fields(unknown)
@@ -224,7 +224,7 @@ def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
     if "Resource_List.nodect" in fields:
         nodes = whole_number(get("Resource_List.nodect"))
     width = whole_number(get("Resource_List.mppwidth"))
-    if width > 0:  # of a Cray: the host in the record is only where the job was launched
+    if width > 0:  # on a Cray, the host in the record is only where the job was launched
         cores = min(width * max(whole_number(get("Resource_List.mppdepth")), 1), COUNT_MAX)
         nodes = -(-width // max(whole_number(get("Resource_List.mppnppn")), 1))
         record.cores, record.nodes = cores, nodes
@@ -236,14 +236,14 @@ def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
 
 
 def _left_out(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
-    """Read what a log does not hold of the job."""
+    """Read the requests of the job that a log does not contain."""
     priority = fields.get("Priority") or fields.get("priority")
     if priority is not None:
         record.priority = whole_number(priority)
-        tally.told.add(PRIORITY)
+        tally.recorded.add(PRIORITY)
     qos = fields.get("qos") or fields.get("Resource_List.qos", "")
     if qos:
-        tally.told.add(QOS)
+        tally.recorded.add(QOS)
     listed = tuple(
         (name.partition(".")[2], value) for name, value in fields.items()
         if name.startswith("Resource_List.") and name.partition(".")[2] not in _IN_THE_LOG
@@ -253,7 +253,7 @@ def _left_out(record: AccountingRecord, fields: dict[str, str], tally: ImportTal
 
 @lru_cache(maxsize=_REMEMBERED)
 def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> Asks:
-    """Return what the resources that a job lists, its QOS and its reservation come to."""
+    """Return the requests in a job's listed resources, its QOS and its reservation."""
     asks = {(kind, name) for kind, name in ((QOS, qos), (RESERVATIONS, reservation)) if name}
     for name, value in listed:
         if name in ("select", "nodes"):
@@ -270,7 +270,7 @@ def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> As
 
 
 def _asks_of_chunk(chunk: str) -> set[tuple[str, str]]:
-    """Return what ``2:ncpus=4:ngpus=1`` (select), ``2:ppn=4:gpus=1:bigmem`` or ``n7:ppn=4`` (nodes) ask for."""
+    """Return the requests in ``2:ncpus=4:ngpus=1`` (select), ``2:ppn=4:gpus=1:bigmem`` or ``n7:ppn=4`` (nodes)."""
     asks: set[tuple[str, str]] = set()
     for part in chunk.split(":"):
         name, equals, value = part.strip().partition("=")
@@ -282,7 +282,7 @@ def _asks_of_chunk(chunk: str) -> set[tuple[str, str]]:
 
 
 def _ask(name: str, value: str) -> set[tuple[str, str]]:
-    """Return what one resource is: amounts are consumed, words tell hosts apart."""
+    """Return the request of one resource: amounts are consumed, words distinguish hosts."""
     if name in _IN_THE_LOG or value == "0":
         return set()
     if name in _MEMORIES:
@@ -314,7 +314,7 @@ def _chunks(text: str) -> tuple[int, int]:
 
 
 def _allocated(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
-    """Read the processors and hosts that the job had, from ``exec_vnode``, else from ``exec_host``."""
+    """Read the job's processors and hosts from ``exec_vnode``, else from ``exec_host``."""
     if record.cores > 0:
         return
     hosts: dict[str, int] = {}
@@ -340,7 +340,7 @@ def _allocated(record: AccountingRecord, fields: dict[str, str], tally: ImportTa
 
 
 def _of_vnodes(vnodes: str) -> dict[str, int]:
-    """Return the processors by virtual node, where no host is told."""
+    """Return the processors by virtual node, if no host is named."""
     found: dict[str, int] = {}
     for part in vnodes.split("+"):
         name = part.strip("()").partition(":")[0]
@@ -351,7 +351,7 @@ def _of_vnodes(vnodes: str) -> dict[str, int]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _slots(text: str) -> int:
-    """Return how many processors ``0`` (one), ``0*8`` (PBS Pro), ``0-3,5`` (Torque) are."""
+    """Return the number of processors in ``0`` (one), ``0*8`` (PBS Pro), ``0-3,5`` (Torque)."""
     if text.isdigit():
         return 1
     _, star, times = text.partition("*")

@@ -1,4 +1,4 @@
-"""What one line of accounting says, whatever system wrote it, and the tally of what could not be used."""
+"""One line of accounting, from any batch system, and the tally of what could not be used."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import msgspec
 from qbatch.workloads.left_out import Asks
 
 ABSENT = -1
-"""What a number of a record is when the line does not say it."""
+"""A number that the line does not contain."""
 
 TIME_MAX = 7_258_118_400
-"""Seconds since 1970 of the year 2200: later times are taken for damage."""
+"""Seconds since 1970 of the year 2200: later times count as damage."""
 
 COUNT_MAX = 2**31 - 1
-"""The most processors, hosts or seconds of run time that are believed."""
+"""The most processors, hosts or seconds of run time that are accepted."""
 
 QUEUED, STARTED, ENDED, REQUEUED, CANCELLED, SUSPENDED, RESUMED, UNFINISHED = range(8)
-"""What a record tells.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or aborted; UNFINISHED: still
+"""Kinds of records.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or aborted; UNFINISHED: still
 waiting or running when the records were written."""
 
 FAILED, COMPLETED, KILLED = 0, 1, 5
-"""The states of the Standard Workload Format that come out of accounting."""
+"""The states of the Standard Workload Format that an import can produce."""
 
 
 class Line(NamedTuple):
-    """One line of a file: its content without the line's end, and whether it had one."""
+    """One line of a file: its content without the line end, and whether it had one."""
 
     file: str
     number: int
@@ -35,13 +35,13 @@ class Line(NamedTuple):
 
 
 class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
-    """What one line says of one job; ``ABSENT`` or empty where it says nothing.
+    """The content of one line about one job; ``ABSENT`` or empty if missing.
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
-    seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (that ran while it was not suspended), ``cpu`` (of all
+    seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (without suspensions), ``cpu`` (of all
     processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
-    processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
-    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
+    processors, if the tally keeps them.  ``is_trial``: a trial run that was discarded.
+    ``asks``: what a log does not contain, except memory, partition and ``priority``, which have separate fields.
     """
 
     kind: int
@@ -77,21 +77,21 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """Return where it stands, as ``file:line``."""
+        """Return the place of the line, as ``file:line``."""
         return f"{self.file}:{self.line}"
 
 
 class Count(msgspec.Struct):
-    """How often something was met, and where first (``file:line``; empty where no line stands for it)."""
+    """How often something occurred, and where first (``file:line``; empty if no line is responsible)."""
 
     count: int
     first: str
 
 
 class ImportTally:
-    """What was met while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
-    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: whether records keep on which hosts a job ran.
-    ``told``: of which kinds that a log leaves out the records speak at all."""
+    """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
+    (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the hosts of a job.
+    ``recorded``: the kinds that a log leaves out and the records contain."""
 
     def __init__(self, *, keeps_hosts: bool = False) -> None:
         self.keeps_hosts = keeps_hosts
@@ -103,22 +103,22 @@ class ImportTally:
         self.records = 0
         self.hosts: set[str] = set()
         self.servers: set[str] = set()
-        self.told: set[str] = set()
+        self.recorded: set[str] = set()
 
     def lose(self, reason: str, file: str, line: int) -> None:
         """Count a record that cannot be used."""
         _count(self.unusable, reason, file, line)
 
     def skip(self, reason: str, file: str, line: int) -> None:
-        """Count a record that is no job that ran, and is left out rightly."""
+        """Count a record that is not a job that ran, and is rightly left out."""
         _count(self.ignored, reason, file, line)
 
     def adjust(self, reason: str, file: str, line: int) -> None:
-        """Count a record that is used otherwise than it stands there."""
+        """Count a record that is used with a change."""
         _count(self.adjusted, reason, file, line)
 
     def met_fields(self, names: set[str]) -> None:
-        """Count fields that are not known; beyond a thousand different ones they are counted together."""
+        """Count unknown fields; beyond a thousand different ones they are counted together."""
         for name in names:
             known = name if name in self.fields or len(self.fields) < 1000 else "(others)"
             self.fields[known] = self.fields.get(known, 0) + 1
@@ -133,7 +133,7 @@ def _count(counts: dict[str, Count], reason: str, file: str, line: int) -> None:
 
 
 def whole_number(text: str | None, most: int = COUNT_MAX) -> int:
-    """Return a number written in at most 18 digits, ``ABSENT`` for anything else or more than ``most``."""
+    """Return a number of at most 18 digits, ``ABSENT`` for anything else or more than ``most``."""
     if not text or len(text) > 18 or not text.isdigit() or not text.isascii():
         return ABSENT
     value = int(text)

@@ -1,8 +1,8 @@
 """Slurm accounting as ``sacct --parsable2`` (or ``--parsable``) prints it: one header line, then fields between bars.
 
-Source: the manual page sacct(1) of Slurm 15.08 to 24.05.  The header decides the columns.  A line is a job, one job of
-an array (``12_3``), the rest of an array (``12_[4-9%2]``), a component of a heterogeneous job (``12+0``), or a step of one
-of them (``12.batch``), which tells memory and processor time only.
+Source: the manual page sacct(1) of Slurm 15.08 to 24.05.  The header determines the columns.  A line is a job, one job of
+an array (``12_3``), the rest of an array (``12_[4-9%2]``), or a component of a heterogeneous job (``12+0``).  Or it is a step of
+one of them (``12.batch``), which contains only memory and processor time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COMMAND = (
     "JobName,Partition,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,AllocCPUS,ReqCPUS,NNodes,NodeList,"
     "ReqMem,MaxRSS,NTasks,TotalCPU,ReqTRES,AllocTRES,Constraints,Licenses,QOS,Priority,Reservation,SubmitLine"
 )
-"""The command whose output holds everything that is read here."""
+"""The command that prints everything that is read here."""
 
 _NEEDED = ("jobid", "submit", "start", "end", "state")
 _STATES = {
@@ -70,15 +70,15 @@ _KNOWN = frozenset((
     "nodelist", "reqmem", "maxrss", "ntasks", "totalcpu", "alloctres", "reqtres", "cluster", "exitcode", "uid", "gid",
     "constraints", "licenses", "qos", "priority", "reservation", "submitline",
 ))  # fmt: skip
-_TELL = {
+_KINDS_IN = {
     "alloctres": (GPUS, OTHERS), "reqtres": (GPUS, OTHERS, MEMORY), "constraints": (FEATURES,), "licenses": (LICENCES,),
     "submitline": (EXCLUSIVE,), "reqmem": (MEMORY,), "partition": (PARTITIONS,), "qos": (QOS,), "priority": (PRIORITY,),
     "reservation": (RESERVATIONS,),
 }  # fmt: skip
-"""Of what that a log leaves out a column speaks."""
+"""The kinds, of those that a log leaves out, that a column contains."""
 
 _IN_THE_LOG = frozenset(("cpu", "mem", "node", "billing", "energy", "pages", "vmem"))
-"""Trackable resources that a log holds, or that are no limited good; memory is counted by its own column."""
+"""Trackable resources that a log contains, or that are not limited; memory is counted by its own column."""
 
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?![\w-])")
 _FEATURE = re.compile(r"[A-Za-z_][\w.:\-]*")
@@ -96,10 +96,10 @@ Row = dict[str, str]
 
 
 def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
-    """Yield the records of the lines of one file; what cannot be used is counted in the tally.
+    """Yield the records of the lines of one file; the tally counts what cannot be used.
 
     Raises:
-        InputError: if there is no header line, or one without the columns that are needed.
+        InputError: there is no header line, or it lacks required columns.
     """
     columns: list[str] = []
     words: dict[str, str] = {}
@@ -115,11 +115,11 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> I
             if found is not None:
                 columns = found
                 tally.met_fields({name for name in columns if name and name not in _KNOWN})
-                tally.told.update(kind for name in columns for kind in _TELL.get(name, ()))
+                tally.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
                 continue
             if not columns:
                 raise InputError(
-                    f"{line.file}: line {line.number}: is no header line of sacct; print one (no --noheader): {COMMAND}"
+                    f"{line.file}: line {line.number}: is not a header line of sacct; print one (no --noheader): {COMMAND}"
                 )
         row = _row(text, line, columns, tally)
         if row is None:
@@ -154,7 +154,7 @@ def _header(text: str, line: Line) -> list[str] | None:
 
 
 def _row(text: str, line: Line, columns: list[str], tally: ImportTally) -> Row | None:
-    """Return the fields of a line by column; bars inside a job's name or another free text are taken for part of it."""
+    """Return the fields of a line by column; bars inside a job's name or another free text count as part of it."""
     if not line.is_whole:
         tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", line.file, line.number)
         return None
@@ -175,7 +175,7 @@ def _row(text: str, line: Line, columns: list[str], tally: ImportTally) -> Row |
 
 
 def _looks_right(row: Row) -> bool:
-    """Tell whether the fields stand in their columns, by those that have a form of their own."""
+    """Return whether the fields are in the right columns, by those that have a fixed form."""
     times = [row[name].strip() for name in ("submit", "start", "end")]
     has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
     return has_times and _state(row) is not None and _JOB.match(row["jobid"].strip().partition(".")[0]) is not None
@@ -225,14 +225,14 @@ def _job(row: Row, line: Line, clock: WallClock, tally: ImportTally, words: dict
 
 
 def _times(record: AccountingRecord, row: Row, clock: WallClock, tally: ImportTally) -> bool:
-    """Read the instants; count the record as lost and return False where they cannot be used."""
+    """Read the instants; if they cannot be used, count the record as lost and return False."""
     choices: dict[str, tuple[int, ...]] = {}
     for name in ("submit", "eligible", "start", "end"):
         text = row.get(name, "").strip()
         choices[name] = () if text in _NOTHING or text == "0" else clock.of_iso(text)
         if not choices[name] and text not in _NOTHING and text != "0":
             tally.lose(
-                f"{name.capitalize()} is no time (expected 2024-05-01T10:00:00 or seconds)", record.file, record.line
+                f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)", record.file, record.line
             )
             return False
     elapsed = slurm_span(row["elapsed"].strip()) if "elapsed" in row else ABSENT
@@ -315,7 +315,7 @@ def _first_count(row: Row, *names: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _asks(tres: str, constraints: str, licences: str, qos: str, reservation: str, is_exclusive: bool) -> Asks:
-    """Return what a job asks for, or has, that a log does not hold."""
+    """Return what a job asks for, or has, that a log does not contain."""
     amounts = [part.strip().partition("=") for part in tres.split(",")]
     names = {name for name, _, amount in amounts if name and amount not in ("", "0")} - _IN_THE_LOG
     gpus = {name for name in names if name.partition(":")[0] == "gres/gpu"}
@@ -355,7 +355,7 @@ def _asked_kilobytes(text: str, record: AccountingRecord) -> int:
 
 
 def _used_kilobytes(row: Row) -> int:
-    """Return KB of a step: the most that one task had (a bare number is bytes), times its tasks."""
+    """Return KB of a step: the most memory of one task (a bare number is bytes), times its tasks."""
     found = _SIZE.match(row.get("maxrss", "").strip())
     if found is None:
         return ABSENT
@@ -365,7 +365,7 @@ def _used_kilobytes(row: Row) -> int:
 
 
 def _add_step(main: AccountingRecord | None, row: Row, identifier: str) -> None:
-    """Put the memory that a step used into its job, which stands before it."""
+    """Add the memory of a step to its job, which comes before it."""
     found = _JOB.match(identifier)
     if main is None or found is None:
         return
@@ -386,19 +386,19 @@ def _hosts(record: AccountingRecord, text: str, tally: ImportTally, known: dict[
     if record.nodes < 0 < len(names):
         record.nodes = len(names)
     if tally.keeps_hosts and names and record.cores > 0:
-        # How many each host gave is not told: as equally as can be, the first ones more.
+        # The share of each host is not recorded: divide as equally as possible, the first ones get more.
         each, more = divmod(record.cores, len(names))
         record.hosts = tuple((name, each + (place < more)) for place, name in enumerate(names))
 
 
 def host_names(text: str) -> list[str]:
-    """Return the names of ``n[01-03,7],login1``, at most 100,000; a name that is not understood stands for itself."""
+    """Return the names of ``n[01-03,7],login1``, at most 100,000; a name that is not understood is returned as it is."""
     parts = re.findall(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*", text)
     return list(islice(chain.from_iterable(_expanded(part) for part in parts if part), _LISTED_MAX))
 
 
 def _expanded(name: str) -> Iterator[str]:
-    """Yield the names of one part: its first bracket replaced by each of what it lists, and so on for those after."""
+    """Yield the names of one part: its first bracket replaced by each of its items, and so on for later brackets."""
     head, bracket, rest = name.partition("[")
     if not bracket:
         yield name

@@ -18,8 +18,8 @@ from qbatch.workloads.log import FIELDS, Column, compact
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """How a log is made: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash;
-    ``left_out``: what the header says that the log does not hold."""
+    """The form of a log: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash;
+    ``left_out``: what the log does not contain, for its header."""
 
     zone: ZoneInfo
     unit: str = "cores"
@@ -35,7 +35,7 @@ class LogShape:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """A log that was made: header lines, columns by name, processors of the machine, whether they were told, what is left out."""
+    """A finished log: header lines, columns by name, processors of the machine and whether they were given, what is left out."""
 
     lines: list[str]
     columns: dict[str, Column]
@@ -47,7 +47,7 @@ class ImportedLog:
 
 
 def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> ImportedLog:
-    """Return the log of at least one job, which stand in order of submission; ``hosts``: different hosts seen."""
+    """Return the log of at least one job, given in order of submission; ``hosts``: the number of different hosts."""
     by_nodes = shape.unit == "nodes"
     used = _array(job.nodes if by_nodes else job.cores for job in jobs)
     asked = _array(job.nodes_asked if by_nodes else job.cores_asked for job in jobs)
@@ -87,7 +87,7 @@ def _array(values: object) -> Column:
 
 
 def _per_processor(values: Column, procs: Column) -> Column:
-    """Return the share of one processor, to the microsecond; -1 where there is none."""
+    """Return the share of one processor, to the microsecond; -1 if there is none."""
     known = (values >= 0) & (procs > 0)
     return np.where(known, np.round(values / np.maximum(procs, 1), 6), -1.0)
 
@@ -123,7 +123,7 @@ def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
 def _peak(jobs: Sequence[AccountedJob], used: Column) -> Peak:
     """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
 
-    When a job was suspended is not known, only for how long in all: it counts for the second after its start.
+    The time of a suspension is unknown, only its length: a suspended job counts for the second after its start.
     """
     start, end = _array(job.start for job in jobs), _array(job.ended for job in jobs)
     is_whole = _array(job.suspended for job in jobs) <= 0
@@ -143,7 +143,7 @@ def _header(
     submits, ends = [jobs[0].submit, jobs[-1].submit], max(job.ended for job in jobs)
     unit = "hosts" if shape.unit == "nodes" else "cores"
     how = (
-        f"told; a processor is one of the {unit}" if shape.machine_procs else f"inferred: most {unit} allocated at once"
+        f"given; a processor is one of the {unit}" if shape.machine_procs else f"inferred: most {unit} allocated at once"
     )
     preemption = "TS" if any(job.suspended > 0 for job in jobs) else "No"
     lines = [
@@ -164,7 +164,7 @@ def _header(
 
 
 def _legend(names: dict[str, dict[str, int]]) -> list[str]:
-    """Return the lines that say which user and which group has which number."""
+    """Return the lines with the numbers of users and groups."""
     return [
         f"; Note: {kind} {number} is {_one_line(name)}"
         for kind in ("user", "group")
@@ -173,7 +173,7 @@ def _legend(names: dict[str, dict[str, int]]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """Return the text without characters that would break a header line; bytes that are not UTF-8 pass."""
+    """Return the text without characters that would break a header line; bytes that are not UTF-8 are kept."""
     return "".join(letter if letter.isprintable() or "\udc80" <= letter <= "\udcff" else "_" for letter in text)
 
 

@@ -1,8 +1,8 @@
 """Wall clocks and spans: local times with daylight saving to seconds since 1970, and ``D-HH:MM:SS`` to seconds.
 
 A local time may name no instant (a gap, when clocks go forward) or two (a fold, when they go back).  In a gap the
-offset before it holds, as POSIX ``mktime`` and PEP 495 do.  Of a fold both instants are given, earlier first, and who
-reads decides by what else the records say.  Both are counted.
+offset before it holds, as in POSIX ``mktime`` and PEP 495.  Of a fold both instants are returned, the earlier first, and the
+caller decides by the rest of the record.  Both are counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.accounting.record import ABSENT, TIME_MAX
 
 SPAN_MAX = 100 * 366 * 86_400
-"""The longest span that is believed, in seconds."""
+"""The longest span that is accepted, in seconds."""
 
 _REMEMBERED = 4096
 _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)\Z", re.ASCII)
@@ -40,7 +40,7 @@ class WallClock:
         self._hours: dict[str, int | None] = {}
 
     def of_stamp(self, text: str) -> tuple[int, ...]:
-        """Return the instants of ``MM/DD/YYYY HH:MM:SS``; none when it is no such time."""
+        """Return the instants of ``MM/DD/YYYY HH:MM:SS``; none if it is not a time."""
         found = _STAMP.match(text)
         if found is None:
             return ()
@@ -48,7 +48,7 @@ class WallClock:
         return self._instants(f"{year}-{month}-{day}", hour, minute, second)
 
     def of_iso(self, text: str) -> tuple[int, ...]:
-        """Return the instants of seconds since 1970 or of an ISO time, with or without a zone of its own."""
+        """Return the instants of seconds since 1970 or of an ISO time, with or without its own zone."""
         if text.isdigit() and text.isascii() and len(text) <= 11:
             value = int(text)
             return (value,) if 0 < value <= TIME_MAX else ()
@@ -77,7 +77,7 @@ class WallClock:
         return self._exactly(key, rest)
 
     def _plain_hour(self, key: str) -> int | None:
-        """Return the instant at which a local hour begins if its seconds simply follow; None where they may not."""
+        """Return the instant at which a local hour begins if its seconds simply follow; None if they may not."""
         try:
             begin = datetime.fromisoformat(f"{key}:00:00")
         except ValueError:
@@ -94,7 +94,7 @@ class WallClock:
         first, second = (int(local.replace(tzinfo=self.zone, fold=fold).timestamp()) for fold in (0, 1))
         if first == second:
             return (first,)
-        if first > second:  # the offsets exchange their places where the local time does not exist
+        if first > second:  # the offsets are swapped if the local time does not exist
             self.gaps += 1
             return (first,)
         self.folds += 1
@@ -105,17 +105,17 @@ def zone_named(name: str) -> ZoneInfo:
     """Return a time zone by its name.
 
     Raises:
-        UsageError: if there is none of this name.
+        UsageError: there is none of this name.
     """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         near = suggestion(name, available_timezones())
-        raise UsageError(f"--timezone {name!r}: is no known time zone{near} (such as Europe/Berlin)") from error
+        raise UsageError(f"--timezone {name!r}: is not a known time zone{near} (such as Europe/Berlin)") from error
 
 
 def machine_zone() -> tuple[ZoneInfo, str]:
-    """Return the zone of this machine and where it is said: TZ, ``/etc/localtime``, ``/etc/timezone``; else UTC."""
+    """Return the zone of this machine and its source: TZ, ``/etc/localtime``, ``/etc/timezone``; else UTC."""
     said = os.environ.get("TZ", "").removeprefix(":")
     found = [(said, "TZ")] if said else []
     link, text = map(Path, _PLACES_OF_ZONE)
@@ -129,7 +129,7 @@ def machine_zone() -> tuple[ZoneInfo, str]:
                 return ZoneInfo(name.partition("zoneinfo/")[2] or name), where
         except (ZoneInfoNotFoundError, ValueError, OSError):
             continue
-    return ZoneInfo("UTC"), "nothing says otherwise"
+    return ZoneInfo("UTC"), "no setting found"
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -1,8 +1,8 @@
-"""The public logs: what the Parallel Workloads Archive has, and the way from it to a file of this user.
+"""The public logs: the contents of the Parallel Workloads Archive, and their download to this user's files.
 
-What lives here: the catalogue (``catalogue.toml``, facts with their sources) and the names that find a log in it (``entries``),
-the cache of fetched logs with their checksums (``cache``), and the download (``fetching``, by pooch, which is loaded only when
-something is downloaded).  What must never come in: reading of logs, and any fact that has no source.
+Contents: the catalogue (``catalogue.toml``, facts with their sources), the names of its logs (``entries``), the cache of
+fetched logs with their checksums (``cache``), and the download (``fetching``).  The download is by pooch, which is loaded only
+for it.  The package never reads logs, and never contains a fact without a source.
 """
 
 from qbatch.workloads.catalogue.cache import Cache

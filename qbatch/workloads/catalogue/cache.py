@@ -1,8 +1,8 @@
-"""Logs that were fetched: a folder of this user, with the checksums of those that the catalogue has none for.
+"""Fetched logs: a folder of this user, with the checksums of logs for which the catalogue has none.
 
-The files stand under their names in the archive.  ``checksums.json`` beside them keeps, for a file whose checksum was not known,
-the one that it had when it was first used: from then on it is held to that.  ``partial`` holds what is being fetched; all that is
-there while the lock is free was left by a process that died, and goes.
+The files have their names in the archive.  ``checksums.json`` next to them keeps, for a file without a known checksum,
+the one that it had at first use; later uses must match it.  ``partial`` holds unfinished downloads; its contents
+while the lock is free were left by a process that died, and are removed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Cache:
     """The folder of fetched logs.
 
     Args:
-        folder: need not be there yet.
+        folder: it need not exist yet.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, version: Version) -> Path:
-        """Return where the file of a version stands, or would."""
+        """Return the path of the file of a version, whether it exists or not."""
         return self.folder / version.file
 
     def checksum(self, version: Version) -> str | None:
-        """Return the SHA-256 that a file has to have: the catalogue's, else the one that is pinned; None for neither.
+        """Return the SHA-256 that a file must have: the catalogue's, else the pinned one; None for neither.
 
         Raises:
             InputError: ``checksums.json`` is damaged, and the catalogue has no checksum of the file.
@@ -51,13 +51,13 @@ class Cache:
         return version.sha256 or self._pinned().get(version.file)
 
     def holds(self, version: Version) -> bool:
-        """Return whether the file is there with the checksum that it has to have."""
+        """Return whether the file exists with the checksum that it must have."""
         path = self.path(version)
         wanted = self.checksum(version)
         return wanted is not None and path.is_file() and sha256_of(path) == wanted
 
     def pin(self, version: Version, sha256: str) -> None:
-        """Keep the checksum of a file for which none was known."""
+        """Keep the checksum of a file without a known one."""
         text = json.dumps(self._pinned() | {version.file: sha256}, indent=2, sort_keys=True) + "\n"
         handle, partial = tempfile.mkstemp(prefix=".checksums.", dir=self.folder)
         try:
@@ -70,14 +70,14 @@ class Cache:
             raise
 
     def keep(self, partial: Path, version: Version) -> Path:
-        """Give a file that was fetched its name; a file that stood there is replaced."""
+        """Give a fetched file its name, replacing an existing file."""
         path = self.path(version)
         os.replace(partial, path)
         return path
 
     @contextmanager
     def fetching(self) -> Iterator[Path]:
-        """Let one process at a time fetch; give it an empty folder for what it fetches, which is gone afterwards.
+        """Let one process at a time fetch; yield an empty folder for its downloads, which is removed afterwards.
 
         Raises:
             OutputError: the folder cannot be made or written.
@@ -100,7 +100,7 @@ class Cache:
                 shutil.rmtree(partial, ignore_errors=True)
 
     def _pinned(self) -> dict[str, str]:
-        """Return the checksums that are pinned; a file that is damaged is refused: without them any file would be taken."""
+        """Return the pinned checksums; a damaged file is refused: without it any log would be accepted."""
         path = self.folder / CHECKSUMS
         try:
             return _CHECKSUMS.decode(path.read_bytes())
@@ -108,7 +108,7 @@ class Cache:
             return {}
         except (OSError, ValueError) as error:
             raise InputError(
-                f"{path}: is damaged ({error}); nothing was changed; mend it, or remove it with the logs that it pinned"
+                f"{path}: is damaged ({error}); nothing was changed; repair it, or remove it with the logs that it pinned"
             ) from error
 
 

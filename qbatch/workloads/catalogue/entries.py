@@ -1,4 +1,4 @@
-"""What the archive has: logs and their versions, as the catalogue tells them, and the log that a name means."""
+"""The logs of the archive and their versions, from the catalogue, and the search of a log by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbatch.model.errors import UsageError, suggestion
 
 CLEANED, UNFILTERED = "cleaned", "unfiltered"
 KINDS = (CLEANED, UNFILTERED)
-"""Versions of a log: cleaned by the archive of what is not typical (a single user's flurries, say), or as converted."""
+"""Versions of a log: cleaned by the archive of untypical jobs (a single user's flurries, say), or as converted."""
 
 _SUFFIX = re.compile(r"\.swf(\.gz)?$", re.IGNORECASE)
 _SIGNS = re.compile(r"[^a-z0-9]")
@@ -24,8 +24,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Attributes:
         kind: one of ``KINDS``.
         file: its name in the archive, packed.
-        jobs: how many rows it has, None where nobody has said.
-        bytes, sha256: of the packed file; None where they are not known.
+        jobs: the number of its rows, None if unknown.
+        bytes, sha256: of the packed file; None if unknown.
     """
 
     kind: str
@@ -36,16 +36,16 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A log of the archive; what is not known is None.
+    """A log of the archive; unknown facts are None.
 
     Attributes:
-        name: how it is asked for.
-        folder: where its files are, below the archive's address.
-        source: where the facts are from.
+        name: the name by which it is requested.
+        folder: the folder of its files, below the archive's address.
+        source: the source of the facts.
         system, installation, processors: the machine.
         since, until: first and last month, as ``1996-09``.
-        acknowledge: who gave it.  citation, licence: what else is asked of those who use it.
-        note: what to know.
+        acknowledge: the people to thank.  citation, licence: other conditions of use.
+        note: remarks.
         version: its files, the recommended one first.
     """
 
@@ -64,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     version: tuple[Version, ...] = ()
 
     def chosen(self, kind: str | None) -> Version:
-        """Return the version of a kind, without one the recommended one.
+        """Return the version of a kind; without one, the recommended version.
 
         Raises:
             UsageError: there is none of this kind.
@@ -79,7 +79,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The archive: its address, what it asks of everybody, and its logs."""
+    """The archive: its address, its conditions for every user, and its logs."""
 
     schema: int
     archive: str
@@ -90,11 +90,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def find(self, name: str) -> tuple[Entry, str | None]:
         """Return the log that a name means, and the kind of its version if the name is that of a file.
 
-        A name is a log's (``KTH-SP2``) or a file's (``KTH-SP2-1996-2.1-cln``), in large or small letters, with any signs or none
+        A name is a log's (``KTH-SP2``) or a file's (``KTH-SP2-1996-2.1-cln``), in upper or lower case, with any signs or none
         between its words.
 
         Raises:
-            UsageError: no log has it; the nearest names are said.
+            UsageError: no log has it; the message has the nearest names.
         """
         wanted = _plain(name)
         for entry in self.log:
@@ -112,7 +112,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         raise UsageError(f"{name[:60]!r}: the catalogue has no such log{near} (qbatch trace catalogue lists them)")
 
     def path(self, entry: Entry, version: Version) -> str:
-        """Return the place of a file below the address of the archive or of a mirror."""
+        """Return the path of a file below the address of the archive or of a mirror."""
         return f"{entry.folder}/{version.file}"
 
 

@@ -1,7 +1,7 @@
-"""From the archive, or a mirror, to the cache: downloaded whole, checked, and only then given its name.
+"""From the archive, or a mirror, to the cache: a log is downloaded whole, checked, and only then given its name.
 
-The bytes are taken as they are sent: a server that says of a packed file that its content is encoded would have it unpacked on
-the way, and no checksum would hold.
+The bytes are taken as they are sent: a server may declare that the content of a packed file is encoded; it would be unpacked on
+the way, and no checksum would match.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ TIMEOUT_S = 30.0
 
 
 class FetchProgress(Protocol):
-    """Told of bytes as they arrive: how many there will be (0: unknown), how many more have come."""
+    """Called with the number of bytes in total (0: unknown) and the number that has just arrived."""
 
     def __call__(self, total: int, more: int) -> None:
-        """Take note."""
+        """Record the progress."""
 
 
 def fetch(
@@ -41,20 +41,20 @@ def fetch(
     progress: FetchProgress | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Return the file of a log, from the cache where it is there, else downloaded into it.
+    """Return the file of a log, from the cache if it is there, else downloaded into it.
 
     Args:
-        catalogue, entry, version: which one.
-        cache: where it goes.
-        mirror: the address in place of the archive's; below it are the archive's folders.
-        timeout_s: seconds without a connection or a byte after which it is given up.
-        progress: told of bytes as they arrive.
-        say: told what the user has to know (a checksum that is pinned, a damaged copy).
+        catalogue, entry, version: the log.
+        cache: the destination.
+        mirror: an address instead of the archive's; below it are the archive's folders.
+        timeout_s: seconds without a connection or a byte after which the download fails.
+        progress: called as bytes arrive.
+        say: called with notes for the user (a checksum that is pinned, a damaged copy).
 
     Raises:
-        InputError: it cannot be had, or is not what it should be, or the checksums of the cache are damaged; the cache is as it
-            was.
-        UsageError: the mirror is no address, or the extra ``catalogue`` is not installed.
+        InputError: the file is not available, or not as expected, or the checksums of the cache are damaged; the cache is
+            unchanged.
+        UsageError: the mirror is not an address, or the extra ``catalogue`` is not installed.
         OutputError: the cache cannot be written, or a folder has the name of the file.
     """
     if cache.path(version).is_dir():
@@ -84,7 +84,7 @@ def fetch(
 
 
 def _adopted(cache: Cache, version: Version, say: Callable[[str], None]) -> bool:
-    """Take a whole file that is in the cache without a checksum as it is: it was put there by hand."""
+    """Accept a whole file that is in the cache without a checksum, because a user put it there."""
     path = cache.path(version)
     if cache.checksum(version) is not None or not path.is_file() or _why_no_log(path):
         return False
@@ -115,7 +115,7 @@ def _pooch() -> Any:
 
 
 def _download(address: str, folder: Path, version: Version, timeout_s: float, progress: FetchProgress | None) -> Path:
-    """Return the file in a folder, all bytes of it that the server announced."""
+    """Return the downloaded file in a folder, with all bytes that the server announced."""
     pooch = _pooch()
     pooch.get_logger().setLevel("ERROR")
 
@@ -142,7 +142,7 @@ def _download(address: str, folder: Path, version: Version, timeout_s: float, pr
 
 @contextmanager
 def _explained(address: str, version: Version) -> Iterator[None]:
-    """Turn what a network can do wrong into one line."""
+    """Turn network errors into one line."""
     import requests
     import urllib3
 
@@ -156,7 +156,7 @@ def _explained(address: str, version: Version) -> Iterator[None]:
         raise InputError(f"{address}: no answer in time; nothing was kept; try again, or {elsewhere}") from error
     except (urllib3.exceptions.IncompleteRead, urllib3.exceptions.ProtocolError) as error:
         reason = _reason(error)
-        raise InputError(f"{address}: the connection broke half way ({reason}); nothing was kept; fetch it again") from error
+        raise InputError(f"{address}: the connection broke half-way ({reason}); nothing was kept; fetch it again") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise InputError(f"{address}: cannot be reached ({_reason(error)}); is there a network? else {elsewhere}") from error
 
@@ -177,9 +177,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _why_no_log(path: Path) -> str | None:
-    """Return why a file is no packed log, as an empty one, a page that says sorry or a part of a log is none; None if it is one.
+    """Return why a file is not a packed log (it may be empty, an error page or a part of a log); None if it is one.
 
-    It has to be a whole gzip file, whose first line that is not blank is a comment of a log or a job.
+    It must be a whole gzip file, with a comment of a log or a job as its first line that is not blank.
     """
     first = b""
     try:
@@ -189,8 +189,8 @@ def _why_no_log(path: Path) -> str | None:
             while file.read(1 << 20):
                 pass
     except (OSError, EOFError, zlib.error) as error:
-        return f"is no whole gzip file ({error})"
-    return None if _is_of_a_log(first) else "holds no log (its first line is neither a comment nor a job)"
+        return f"is not a whole gzip file ({error})"
+    return None if _is_of_a_log(first) else "contains no log (its first line is neither a comment nor a job)"
 
 
 def _is_of_a_log(line: bytes) -> bool:

@@ -1,5 +1,5 @@
-"""The compiled inner loop of the workloads room: it turns the bytes of a log into numbers.
+"""The compiled inner loop of workloads: it turns the bytes of a log into numbers.
 
-What must never come in: opening a file, deciding what a row means, raising an error; odd tokens are marked and left
-to the room.
+It never opens a file, decides what a row means, or raises an error; it marks unusual tokens and leaves them
+to the rest of the package.
 """

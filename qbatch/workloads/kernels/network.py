@@ -1,7 +1,7 @@
 """The draws of the closed network, by job, visit and purpose (docs/spec/papers.md 5.5, rules 4 to 7).
 
-Visit ``v`` of job ``n`` has draws of its own, whatever the policy does and in which order: one for the number of tasks, one for
-the I/O time, then five a task.  Times are integer microseconds, rounded to the nearest when drawn; means are seconds.
+Visit ``v`` of job ``n`` has its own draws, whatever the policy does and in which order: one for the number of tasks, one for
+the I/O time, then five per task.  Times are integer microseconds, rounded to the nearest when drawn; means are seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 PARALLELISM, IO, FIRST_TASK, PER_TASK = 0, 1, 2, 5
-"""Numbers of the draws of a visit: the two of the job, where those of its tasks begin, and how many a task has."""
+"""Numbers of the draws of a visit: the two of the job, the first of its tasks, and the number per task."""
 
 STAGE_1, BRANCH, STAGE_2, ROUTE, ERROR = 0, 1, 2, 3, 4
 """Numbers of the draws of a task."""
@@ -27,7 +27,7 @@ DEMAND, ESTIMATE, DRAW = 0, 1, 2
 TASK_COLUMNS = 3
 
 MEAN_DEMAND, VARIATION, MEAN_IO, FAULT = 0, 1, 2, 3
-"""Places in the numbers of a network: x, C, z and E of the paper."""
+"""Indices into the numbers of a network: x, C, z and E of the paper."""
 
 MOST = 4.0e15
 """No time is longer than this many microseconds (126 years)."""
@@ -39,7 +39,7 @@ _TERMS = np.array([1.0 / (2 * term + 1) for term in range(13)])
 
 @kernel
 def ln(x: float) -> float:
-    """Return the natural logarithm of a positive number, to the bit that of :func:`qbatch.workloads.portable.ln`."""
+    """Return the natural logarithm of a positive number, equal to the bit to :func:`qbatch.workloads.portable.ln`."""
     mantissa, exponent = math.frexp(x)
     if mantissa < _SQRT_HALF:
         mantissa, exponent = mantissa * 2.0, exponent - 1
@@ -77,7 +77,7 @@ def erlang(mean: float, variation: float, first: float, branch: float, second: f
 
 @kernel
 def tasks_of(cumulative: Float64Array, is_normal: bool, drawn: float) -> int:
-    """Return a number of tasks: uniform, or of the bounded normal by ``cumulative[k - 1]``, the probability of k at most."""
+    """Return a number of tasks: uniform, or bounded normal by ``cumulative[k - 1]``, the probability of at most k."""
     most = len(cumulative)
     if not is_normal:
         return 1 + int(math.floor(most * drawn))
@@ -95,7 +95,7 @@ def visit_key(key: Any, job: int, visit: int) -> Any:
 
 @kernel
 def interval(key: Any, mean: float, number: int) -> int:
-    """Return how long a distribution is in force for the number-th time; ``key``: of that distribution."""
+    """Return how long a distribution is active for the number-th time; ``key``: of that distribution."""
     return microseconds(exponential(mean, fraction(key, number)))
 
 
@@ -109,14 +109,14 @@ def io_time(key: Any, numbers: Float64Array) -> int:
 def draw_visit(
     key: Any, numbers: Float64Array, cumulative: Float64Array, is_normal: bool, is_erlang: bool, tasks: Int64Array
 ) -> int:
-    """Draw the tasks of a visit into ``tasks[P, TASK_COLUMNS]``; return how many there are.
+    """Draw the tasks of a visit into ``tasks[P, TASK_COLUMNS]``; return their number.
 
     Args:
         key: of the visit.
         numbers: x, C, z and E.
         cumulative: of the bounded normal (:func:`tasks_of`).
-        is_normal: whether the bounded normal is in force, else the uniform distribution.
-        is_erlang: whether the branching Erlang distribution is in force, else the exponential one.
+        is_normal: whether the bounded normal is active, else the uniform distribution.
+        is_erlang: whether the branching Erlang distribution is active, else the exponential one.
     """
     count = tasks_of(cumulative, is_normal, fraction(key, PARALLELISM))
     for task in range(count):

@@ -1,7 +1,7 @@
 """The parser of workload rows: bytes in, one row of numbers per line out.
 
-The kernel knows blanks, lines, comments and plain decimal numbers of up to 15 digits.  Whatever
-else it meets (an exponent, more digits, a word, junk, a wrong number of fields) it only *marks*,
+The kernel knows blanks, lines, comments and plain decimal numbers of up to 15 digits.  Anything
+else (an exponent, more digits, a word, junk, a wrong number of fields) it only *marks*,
 with its place; the reader in ``swf.py`` decides what a mark means.  So there is one place for
 messages, and the loop stays small enough to compile in a second.
 
@@ -29,7 +29,7 @@ _HASH, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _SEMICOLON = 35, 43, 45, 46, 48, 57,
 
 
 class RowBlock(NamedTuple):
-    """Where rows are put: values (fields x rows), line numbers, and marks (n x kind, row, start, end, line).
+    """Space for rows: values (fields x rows), line numbers, and marks (n x kind, row, start, end, line).
 
     The kind of a mark is the column of an unusual token, or COMMENT, or MISCOUNT.
     """
@@ -48,13 +48,13 @@ def new_row_block(fields: int, rows: int, marks: int) -> RowBlock:
 
 @allocating_kernel
 def is_blank(character: int) -> bool:
-    """Tell whether the character separates fields or ends the line."""
+    """Return whether the character separates fields or ends the line."""
     return character == _BLANK or (_TAB <= character <= _RETURN)
 
 
 @allocating_kernel
 def line_end(data: Any, i: int) -> int:
-    """Return the place of the newline at or behind ``i``."""
+    """Return the index of the newline at or after ``i``."""
     while data[i] != _NEWLINE:
         i += 1
     return i
@@ -62,7 +62,7 @@ def line_end(data: Any, i: int) -> int:
 
 @allocating_kernel
 def read_token(data: Any, start: int) -> tuple[int, float, bool]:
-    """Return the end of the token, its value, and whether it is a plain decimal number (else the value is void)."""
+    """Return the end of the token, its value, and whether it is a plain decimal number (if not, the value is void)."""
     i = start
     character = int(data[i])
     is_negative = character == _MINUS
@@ -99,7 +99,7 @@ def read_token(data: Any, start: int) -> tuple[int, float, bool]:
 
 @allocating_kernel
 def mark(marks: Any, marked: int, said: tuple[int, int, int, int, int]) -> int:
-    """Add ``(kind, row, start, end, line)`` to the marks and return how many there are."""
+    """Add ``(kind, row, start, end, line)`` to the marks and return their number."""
     for place in range(_MARK_WIDTH):
         marks[marked, place] = said[place]
     return marked + 1

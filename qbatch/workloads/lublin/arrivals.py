@@ -1,7 +1,7 @@
-"""When jobs arrive: gaps in points, of which each half hour of the day costs its weight.
+"""Arrivals of jobs: gaps in points; each half hour of the day costs its weight in points.
 
-Points and weights are whole multiples of 2**-30, so that sums are exact in whatever order they are made.  The model walks through
-the half hours one by one; here the half hour of each arrival is looked up, which comes to the same.
+Points and weights are whole multiples of 2**-30, so that sums are exact in any order.  The model goes through
+the half hours one by one; here the half hour of each arrival is looked up, with the same result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qbatch.workloads.lublin.parameters import BUCKET_S, BUCKETS, GAP_LN_MAX, Pa
 from qbatch.workloads.portable import exp
 
 GAP_FIRST, GAP_SECOND = 7, 8
-"""Quantities that are drawn."""
+"""Drawn quantities."""
 
 
 def gap_points(parameters: Parameters, streams: Streams, jobs: int) -> Column:
@@ -44,7 +44,7 @@ def arrival_times(parameters: Parameters, streams: Streams, jobs: int) -> Column
     day, within = (total - 1) // upto[-1], (total - 1) % upto[-1] + 1
     bucket = np.searchsorted(upto, within)
     spent, weight = BUCKET_S * (within - upto[bucket] + weights[bucket]), weights[bucket]
-    # The instant is second + rest / weight, exactly; what is left of a gap is rounded down.
+    # The instant is second + rest / weight, exactly; the rest of a gap is rounded down.
     second = BUCKET_S * (BUCKETS * day + bucket) + spent // weight
     rest = spent % weight
     before = np.concatenate((np.zeros(1, np.int64), rest[:-1]))
@@ -54,7 +54,7 @@ def arrival_times(parameters: Parameters, streams: Streams, jobs: int) -> Column
 
 
 def merged(times: tuple[Column, ...], jobs: int) -> tuple[Column, Column]:
-    """Return the first ``jobs`` arrivals of several kinds and the kind of each; at one instant in the order given."""
+    """Return the first ``jobs`` arrivals of several kinds and the kind of each; at one instant in the given order."""
     time = np.concatenate(times)
     kind = np.repeat(np.arange(len(times)), [len(each) for each in times])
     order = np.argsort(time, kind="stable")[:jobs]

@@ -1,8 +1,8 @@
-"""Gamma variates and the weights of the day, from operations that every machine does alike.
+"""Gamma variates and the weights of the day, from operations that have the same result on every machine.
 
-NumPy does not promise the stream of ``Generator.gamma`` from one version to the next, so variates are made here from the house's
-draws, by rejection (R. C. H. Cheng, *The generation of gamma variables with non-integral shape parameter*, Applied Statistics 26,
-1977): two uniform draws and two logarithms a proposal, of which 0.68 to 0.89 are accepted.
+NumPy does not promise the stream of ``Generator.gamma`` from one version to the next, so variates are made here from the
+package's own draws, by rejection (R. C. H. Cheng, *The generation of gamma variables with non-integral shape parameter*, Applied
+Statistics 26, 1977): two uniform draws and two logarithms per proposal, of which 0.68 to 0.89 are accepted.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from qbatch.workloads.lublin.parameters import BUCKETS, CYCLE_START
 from qbatch.workloads.portable import exp, ln
 
 WEIGHT_UNIT = 1 << 30
-"""The mean weight of a half hour; weights, and the points that pay for them, are whole numbers of it."""
+"""The mean weight of a half hour; weights, and points, are whole numbers in this unit."""
 
 _LN_4 = 2.0 * float.fromhex("0x1.62e42fefa39efp-1")
 
 
 class Streams:
-    """The streams of draws of one kind of jobs: job k takes element k of each, so that more jobs begin with the same ones.
+    """The streams of draws of one kind of jobs: job k takes element k of each, so that a longer log begins with the same jobs.
 
     Args:
         seed: a whole number >= 0.
@@ -37,7 +37,7 @@ class Streams:
 
 
 def gamma_proposals(shape: Column, scale: Column, first: Column, second: Column) -> tuple[Column, Column]:
-    """Return proposals for gamma variates, and which of them are accepted; the others are to be proposed again.
+    """Return proposals for gamma variates, and which of them are accepted; the others must be proposed again.
 
     Args:
         shape, scale: of each variate, shapes > 1; the mean is their product.
@@ -67,8 +67,8 @@ def bucket_weights(shape: float, scale: float) -> Column:
 def lower_gamma(shape: float, x: Column) -> Column:
     """Return the distribution function of the gamma distribution of scale 1 at x, times Gamma(shape + 1).
 
-    The series x^a e^-x (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...), all of whose terms are positive; x is at most some tens.  The
-    factor, which only the shape determines, is left out: weights are divided by their mean.
+    The series x^a e^-x (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...), with positive terms only; x is at most some tens.  The
+    factor depends only on the shape and is left out, because weights are divided by their mean.
     """
     x = np.asarray(x, np.float64)
     term = np.ones_like(x)

@@ -1,4 +1,4 @@
-"""How many processors jobs ask for and how long they run; larger jobs run longer."""
+"""The processors and the run times of jobs; larger jobs run longer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from qbatch.workloads.lublin.parameters import RUN_LN_MAX, Parameters
 from qbatch.workloads.portable import exp, ln
 
 SIZE, STAGE, PLACE, BRANCH, RUN_FIRST, RUN_SECOND = range(1, 7)
-"""Quantities that are drawn."""
+"""Drawn quantities."""
 
 
 def sizes(parameters: Parameters, streams: Streams, jobs: int, procs: int) -> Column:
     """Return the processors of each job.
 
-    One draw decides between a serial job, a power of two and any size.  Where the machine is no power of two, a job that would be
-    rounded up to more than it has takes the largest power of two that it has.
+    One draw decides between a serial job, a power of two and any size.  If the size of the machine is not a power of two, a job
+    that would be rounded up to more than it has takes its largest power of two.
     """
     kind = streams.fractions(SIZE, 0, jobs)
     is_low = streams.fractions(STAGE, 0, jobs) <= parameters.uprob
@@ -35,7 +35,7 @@ def sizes(parameters: Parameters, streams: Streams, jobs: int, procs: int) -> Co
 def run_times(parameters: Parameters, streams: Streams, size: Column) -> Column:
     """Return the run times in whole seconds, 1 to e^12, for the processors of each job.
 
-    The logarithm is of one of two gamma distributions.  What is above 12 is drawn again, the choice of the distribution too.
+    The logarithm is from one of two gamma distributions.  Values above 12 are drawn again, including the choice of distribution.
     """
     jobs = len(size)
     share = np.clip(parameters.pa * size + parameters.pb, 0.0, 1.0)

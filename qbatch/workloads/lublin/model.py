@@ -1,4 +1,4 @@
-"""A workload log of the model: jobs, arrivals, the load asked for, estimates, and a header that says how it was made."""
+"""A workload log of the model: jobs, arrivals, the requested load, estimates, and a header that shows how it was made."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from qbatch.workloads.tsafrir import tsafrir_estimates
 JOBS_MAX = 10_000_000
 ESTIMATES = ("exact", "tsafrir")
 QUEUES = {"interactive": 0, "batch": 1}
-"""Numbers of the queues, by the convention of SWF; typeless jobs are in none."""
+"""Numbers of the queues, by the convention of SWF; typeless jobs have none."""
 
 _STREAMS = {"interactive": 0, "batch": 1, "typeless": 2}
-# From the first to the last arrival: so long that whole seconds meet a load to a percent.
+# Enough seconds from the first to the last arrival that whole seconds meet a load to a percent.
 _SPAN_S = (100, 10**15)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was asked for, checked."""
+    """The checked arguments."""
 
     jobs: int
     procs: int
@@ -69,8 +69,8 @@ def generate_lublin(
 ) -> Log:
     """Return a log of ``jobs`` jobs of the model for ``procs`` processors; the same arguments give the same log on every machine.
 
-    Log second 0 is a midnight.  Without ``load`` and ``interarrival`` the arrivals are the model's own, and a longer log begins
-    with the jobs of a shorter one.
+    Log second 0 is a midnight.  Without ``load`` and ``interarrival`` the arrivals are those of the model, and a longer log
+    begins with the jobs of a shorter one.
 
     Args:
         types: ``none`` (typeless jobs), ``batch``, ``interactive``, or ``both`` (two streams, merged; queues 1 and 0).
@@ -81,7 +81,7 @@ def generate_lublin(
         ulow, umed, uhi, uprob: see ``Parameters``; None: the published ones, for a machine of this size (``for_machine``).
 
     Raises:
-        UsageError: a value is out of range, values do not go together, or the load cannot be reached.
+        UsageError: a value is out of range, values contradict each other, or the load cannot be reached.
     """
     overrides = {"ulow": ulow, "umed": umed, "uhi": uhi, "uprob": uprob}
     given = {name: float(value) for name, value in overrides.items() if value is not None}
@@ -134,7 +134,7 @@ def _check(asked: _Asked) -> None:
     elif asked.estimate_max is not None and asked.estimates != "tsafrir":
         wrong = "--estimate-max goes with --estimates tsafrir"
     elif asked.overrides and len(TYPES[asked.types]) > 1:
-        wrong = f"--{next(iter(asked.overrides))} is of one set of parameters; --types both has two: make them apart"
+        wrong = f"--{next(iter(asked.overrides))} is for one set of parameters; --types both has two: make two logs"
     if wrong is not None:
         raise UsageError(f"generate lublin: {wrong}")
 
@@ -153,7 +153,7 @@ def _drawn(sets: tuple[Parameters, ...], asked: _Asked) -> tuple[Column, Column,
 
 
 def _work(run: Column, size: Column) -> int:
-    """Return the processor-seconds of all jobs; the sum of areas may exceed 63 bits, that of their halves does not."""
+    """Return the processor-seconds of all jobs; the sum of areas may exceed 63 bits, the sum of their halves does not."""
     area = run * size
     return (int((area >> 32).sum()) << 32) + int((area & 0xFFFF_FFFF).sum())
 

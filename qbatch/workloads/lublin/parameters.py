@@ -1,4 +1,4 @@
-"""The published parameters of the three kinds of jobs, and how they fit a machine of another size."""
+"""The published parameters of the three kinds of jobs, and their fit to a machine of another size."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Parameters:
 
     Attributes:
         name: ``batch``, ``interactive`` or ``typeless``.
-        serial, pow2: probabilities of a serial job, and of a parallel job whose size is a power of two.
+        serial, pow2: probabilities of a serial job, and of a parallel job with a power of two as size.
         ulow, umed, uhi, uprob: log2 of the size is uniform in [ulow, umed] with probability uprob, else in [umed, uhi].
         a1, b1, a2, b2: shapes and scales of the two gamma distributions of ln(run time in seconds).
-        pa, pb: the first of them is taken with probability pa x size + pb.
+        pa, pb: the first of them is used with probability pa x size + pb.
         aarr, barr: shape and scale of ln(gap in seconds) at the mean rate, without the factor ``arar`` of the shape.
         anum, bnum: shape and scale of the gamma distribution over the half hours of a day.
     """
@@ -59,7 +59,7 @@ class Parameters:
     arar: float
 
     def text(self) -> str:
-        """Return the set on one line, as a header says it."""
+        """Return the set on one line, as in a header."""
         values = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.name != "name")
         return f"{self.name}: {' '.join(values)}"
 
@@ -86,7 +86,7 @@ TYPES: dict[str, tuple[Parameters, ...]] = {
     "interactive": (INTERACTIVE,),
     "both": (INTERACTIVE, BATCH),
 }
-"""Choices of ``types``; of two jobs that arrive at once, the one whose set stands first comes first."""
+"""Choices of ``types``; of two jobs that arrive together, the one of the earlier set comes first."""
 
 
 @cache
@@ -105,11 +105,11 @@ def for_machine(
     uhi: float | None = None,
     uprob: float | None = None,
 ) -> Parameters:
-    """Return a set for a machine of ``procs`` processors; what is given is taken as it is.
+    """Return a set for a machine of ``procs`` processors; given values are used unchanged.
 
-    UHi keeps its distance to log2 of the machine (0 for batch and typeless jobs, 1.5 for interactive ones), UMed its distance to
-    UHi (2 for batch jobs, 2.5 for the others; the model allows 1.5 to 3.5), but on machines of some 30 processors and fewer is at
-    least a third of the way from ULow to UHi.  On 128 processors that is the published set.
+    UHi keeps its distance to log2 of the machine (0 for batch and typeless jobs, 1.5 for interactive ones).  UMed keeps its
+    distance to UHi (2 for batch jobs, 2.5 for the others; the model allows 1.5 to 3.5).  With some 30 processors or fewer UMed
+    is at least a third of the way from ULow to UHi.  On 128 processors this is the published set.
 
     Raises:
         UsageError: unless ULow <= UMed <= UHi <= log2(procs), ULow >= 0 and UProb is a probability.

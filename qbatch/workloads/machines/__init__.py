@@ -1,7 +1,7 @@
-"""The machines that are shipped, as machine files, and the way to any machine file.
+"""The machine files of the package, and the function that loads any machine file.
 
-What lives here: TOML files of machines that papers describe, each with its source, and the one function that reads them.
-What must never come in: workloads, policies, and what a machine file means (``qbatch/model/machine.py``).
+Contents: TOML files of machines that papers describe, each with its source, and the function that reads them.
+The package never contains workloads, policies, or the meaning of a machine file (``qbatch/model/machine.py``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from qbatch.model.machine import Machine
 from qbatch.model.machine_file import parse_machine
 
 SHIPPED = ("origin2000",)
-"""Names that stand for a machine file of this package."""
+"""The names of machine files in this package."""
 
 
 def load_machine(name: str) -> Machine:
-    """Return the machine of a file, or the shipped one of this name where there is no such file.
+    """Return the machine of a file, or the package's machine of this name if there is no such file.
 
     Raises:
         InputError: there is neither, or the file cannot be read or understood.

@@ -13,15 +13,15 @@ from qbatch.workloads.network.parameters import Network
 _fractions, _kernels = live_module(fractions), live_module(kernels)
 
 _JOBS, TASKS, DEMAND = 0, 1, 2
-"""What the keys within that of a replication are for: the visits, and the changes of the two distributions."""
+"""The purposes of the keys within that of a replication: the visits, and the changes of the two distributions."""
 
 
 class NetworkDraws:
-    """What happens in one replication of a network, whatever the policy does.
+    """The random events of one replication of a network, which do not depend on the policy.
 
     Args:
-        network: its numbers.
-        seed: a whole number >= 0; which replication of it is said by the network.
+        network: its parameters, with the number of the replication.
+        seed: a whole number >= 0.
     """
 
     def __init__(self, network: Network, seed: int) -> None:
@@ -32,7 +32,7 @@ class NetworkDraws:
         self.cumulative = network.cumulative()
 
     def interval(self, which: int, number: int) -> int:
-        """Return how many microseconds one of the distributions (``TASKS``, ``DEMAND``) is in force, the number-th time."""
+        """Return how many microseconds one of the distributions (``TASKS``, ``DEMAND``) is active, the number-th time."""
         mean = self.network.tasks_interval if which == TASKS else self.network.demand_interval
         with np.errstate(over="ignore"):
             return int(_kernels.interval(self.keys[which], mean, number))
@@ -57,6 +57,6 @@ class NetworkDraws:
 
 
 def _folded(key: np.uint64, number: int) -> np.uint64:
-    # Words wrap around: that is meant.
+    # Words wrap around on purpose.
     with np.errstate(over="ignore"):
         return np.uint64(_fractions.folded(key, number))

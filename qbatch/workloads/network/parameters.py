@@ -1,4 +1,4 @@
-"""The numbers of a closed network, under the letters of the paper's Table 1, and how they are typed: ``closed:N=24,C=4``."""
+"""The parameters of a closed network, under the letters of the paper's Table 1, as in ``closed:N=24,C=4``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PARAMETERS: tuple[Parameter, ...] = (
         "demand", VARYING, (VARYING, "exponential", "erlang"), "distribution of the demands; varying: both in turn"
     ),
     Whole("replication", 0, 0, 10**9, "which replication of the seed"),
-    Real("warmup", 200.0, 0.0, 1e9, "how long the network runs before it is measured, seconds"),
-    Real("length", 2000.0, 1e-6, 1e9, "how long it is measured, seconds"),
+    Real("warmup", 200.0, 0.0, 1e9, "the time before the measured window, seconds"),
+    Real("length", 2000.0, 1e-6, 1e9, "the length of the measured window, seconds"),
 )  # fmt: skip
-"""What can be said of a network."""
+"""The parameters of a network."""
 
 _QUANTUM = 2.0**-40
 
@@ -42,16 +42,16 @@ class Network:
     """A closed network (docs/spec/papers.md 5.1); times in seconds.
 
     Attributes:
-        jobs, processors, servers: N, P, and how many processors share a queue.
+        jobs, processors, servers: N, P, and the number of processors that share a queue.
         variation: C.  mean_demand, mean_io: x and z.
         tasks_interval, demand_interval: d and e.
         error: E.
-        tasks, demand: ``varying``, or the one distribution that is always in force.
-        replication: which one of the seed.
+        tasks, demand: ``varying``, or the one distribution that is always active.
+        replication: the number of the replication.
         warmup, length: the measured window is (warmup, warmup + length].
 
     Raises:
-        UsageError: for a number out of its range (named), and servers that do not divide the processors.
+        UsageError: a number is out of its range (named), or servers do not divide the processors.
     """
 
     jobs: int = 16
@@ -81,7 +81,7 @@ class Network:
 
     @property
     def stations(self) -> int:
-        """How many stations with a queue there are."""
+        """The number of stations, each with a queue."""
         return self.processors // self.servers
 
     @property
@@ -91,7 +91,7 @@ class Network:
 
     @property
     def name(self) -> str:
-        """The network as it is typed: what differs from the defaults."""
+        """The network as text: only parameters that differ from the defaults."""
         values = {
             parameter.name: getattr(self, field)
             for field, parameter in zip(self.__dataclass_fields__, PARAMETERS, strict=True)
@@ -99,7 +99,7 @@ class Network:
         return canonical_name("closed", values, PARAMETERS)
 
     def machine(self) -> Machine:
-        """Return the machine of the network: a host a station, and a task lives inside one."""
+        """Return the machine of the network: a host per station; each task is inside one host."""
         if self.stations == 1:
             return one_host(self.servers)
         width = len(str(self.stations))
@@ -131,10 +131,10 @@ def _normal_upto(z: float) -> float:
 
 
 def read_network(text: str) -> Network:
-    """Return the network that a text such as ``closed:N=24,C=4,d=10,e=10`` names.
+    """Return the network of a text such as ``closed:N=24,C=4,d=10,e=10``.
 
     Raises:
-        UsageError: naming the source or parameter, the reason, and what is there.
+        UsageError: names the source or parameter, the reason, and the known ones.
     """
     head, _, tail = text.partition(":")
     if head != "closed":

@@ -1,4 +1,4 @@
-"""When the jobs of a month arrive, and which of them then: three periods of the day, quieter weekends."""
+"""When the jobs of a month arrive, and in which order: three periods of the day, quieter weekends."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def arrival_times(draws: Draws, first: date, days: int, jobs: int) -> Column:
 
 
 def is_weekend(day: Column, first: date) -> Column:
-    """Tell which days, counted from ``first``, are Saturdays or Sundays."""
+    """Return a mask of the days, counted from ``first``, that are Saturdays or Sundays."""
     return np.asarray((first.weekday() + day) % 7 >= _SATURDAY)
 
 
 def is_quiet(second: Column, first: date) -> Column:
-    """Tell which instants lie at night or on a weekend."""
+    """Return a mask of the instants at night or on a weekend."""
     return is_weekend(second // DAY_S, first) | (second // HOUR_S % 24 < _LOW_UNTIL_HOUR)
 
 
 def shuffled_jobs(draws: Draws, second: Column, first: date, procs: Column) -> Column:
-    """Return which job arrives at each of the instants: any order, but the widest jobs more often when it is quiet."""
+    """Return which job arrives at each of the instants: in random order, but the widest jobs more often in quiet times."""
     jobs = len(second)
     is_widest = procs == max(tables.WIDE_PROCS["lj"])
     places = draws.shuffled(jobs)
-    # A place of the busy hours is passed over as often as it takes to make the quiet ones that much more frequent.
+    # A busy instant is rejected as often as necessary to make the quiet ones that much more frequent.
     is_passed = ~is_quiet(second[places], first) & (draws.below(tables.QUIET_PERCENT, jobs) >= 100)
     places = np.concatenate((places[~is_passed], places[is_passed]))
     rows = draws.shuffled(jobs)

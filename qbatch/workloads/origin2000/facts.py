@@ -1,7 +1,7 @@
-"""What a month says in numbers, beside what the paper says of the real ones.
+"""The statistics of a month, compared to what the paper reports of the real ones.
 
-Source of the ranges: Chiang and Vernon 2001, sections 2.4 and 3, where they print one; else, where they say "a large fraction" or
-name a sign, a range of ours around it.
+Source of the ranges: Chiang and Vernon 2001, sections 2.4 and 3, if they print one; if they write "a large fraction" or
+name only a sign, a range of our own around it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from qbatch.workloads.portable import ln
 _HOUR_S = 3600
 _HALF_GB_KB = 512 << 10
 SERIAL_RANGE = (0.4, 0.65)
-"""Of serial jobs that request over 512 MB: the paper says 50 %, of weekday peaks."""
+"""Range of the share of serial jobs that request over 512 MB; the paper has 50 %, at weekday peaks."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One statistic of a month: what it is, its value, and the range in which it must lie (both ends included)."""
+    """One statistic of a month: its description, its value, and the range in which it must lie (both ends included)."""
 
     name: str
     value: float
@@ -35,7 +35,7 @@ class Fact:
 
     @property
     def is_in_range(self) -> bool:
-        """Whether the month is like the paper's in this."""
+        """Whether the month is like the paper's in this statistic."""
         return self.low <= self.value <= self.high
 
 
@@ -69,17 +69,17 @@ def facts(place: Column, jobs: DrawnJobs) -> list[Fact]:
 
 
 def is_like_the_paper(place: Column, jobs: DrawnJobs) -> bool:
-    """Whether every statistic lies in its range, and over half of the lt jobs, not just half, run no longer than st jobs may."""
+    """Return whether every statistic is in its range, and more than half of the lt jobs run no longer than st jobs may."""
     return lt_within_st(place, jobs) and all(fact.is_in_range for fact in facts(place, jobs))
 
 
 def serial_share(jobs: DrawnJobs) -> float:
-    """Return the share of serial jobs that request over 512 MB: more than any host has for each processor."""
+    """Return the share of serial jobs that request over 512 MB: more than any host has per processor."""
     return _share(jobs.memory_kb > _HALF_GB_KB, jobs.procs == 1)
 
 
 def lt_within_st(place: Column, jobs: DrawnJobs) -> bool:
-    """Whether over half of the lt jobs run for no longer than an st job may."""
+    """Return whether over half of the lt jobs run no longer than an st job may."""
     return _lt_share(place, jobs) > 0.5
 
 

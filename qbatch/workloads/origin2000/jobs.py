@@ -1,7 +1,7 @@
 """The jobs of one class of one month: their numbers fixed, their demands met.
 
 Everything random is drawn first.  Two exponents then bend the distributions of run time and of requested memory until the
-class demands what the table says; they are found by bisection over whole numbers, so that every machine finds the same.
+class demands what the table has; bisection over whole numbers finds them, with the same result on every machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qbatch.workloads.portable import exp, ln
 
 RUN_TILTS = (-3.0, 6.0)
 MEMORY_TILTS = (-6.0, 12.0)
-"""How far the distributions may be bent: 0 is uniform over the logarithm, 1 uniform."""
+"""The range of bends of the distributions: 0 is uniform over the logarithm, 1 uniform."""
 
 _STEP_PERCENT = 5
 _HALVINGS = 48
@@ -27,7 +27,7 @@ _STRAIGHT = 2.0**-20
 
 @dataclass(frozen=True)
 class DemandTarget:
-    """What one class of a month must come to: processor-seconds and KB-seconds of requested memory."""
+    """The totals that one class of a month must reach: processor-seconds and KB-seconds of requested memory."""
 
     time: str
     size: str
@@ -52,7 +52,7 @@ class DrawnJobs:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What is drawn of a class before anything is bent."""
+    """The draws of a class before anything is bent."""
 
     wide: Column
     narrow: Column
@@ -69,9 +69,9 @@ class _Drawn:
 def draw_class(
     draws: Draws, target: DemandTarget, serial_tilt: float = 0.0, bound_percent: int = tables.BOUND_PERCENT
 ) -> DrawnJobs | None:
-    """Return the jobs of a class, or None where these draws cannot meet the demands.
+    """Return the jobs of a class, or None if these draws cannot meet the demands.
 
-    ``serial_tilt``: how much more than that of the others the memory of serial sj jobs is bent.  ``bound_percent``: see
+    ``serial_tilt``: how much more the memory of serial sj jobs is bent than that of the others.  ``bound_percent``: see
     ``tables.BOUND_PERCENT``.
     """
     drawn = _draw(draws, target, bound_percent)
@@ -79,7 +79,7 @@ def draw_class(
     jobs, sign = _met(draws, drawn, target, percent, serial_tilt)
     if jobs is not None or target.size == "sj" or sign == 0:
         return jobs
-    # More jobs that are in their class for their memory need more of it.  If not even all of them do, none of these draws will.
+    # More jobs that are in their class because of their memory need more of it.  If not even all of them suffice, no draw will.
     last = 100 if sign > 0 else 0
     if _met(draws, drawn, target, last, serial_tilt)[1] == sign:
         return None
@@ -146,7 +146,7 @@ def _chosen(draws: Draws, weights: tables.Weights, jobs: int) -> Column:
 
 
 def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | None:
-    """Return the run times for which the class demands its processor-seconds, or None where none do."""
+    """Return the run times with which the class demands its processor-seconds, or None if there are none."""
     low = np.full(len(procs), float(tables.EARLY_S))
     run_u = drawn.run_u.copy()
     bound = np.flatnonzero(drawn.is_bound & ~drawn.early & ~drawn.is_killed)
@@ -165,7 +165,7 @@ def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | N
 def _memory(
     drawn: _Drawn, procs: Column, is_narrow: Column, run_s: Column, target: DemandTarget, serial_tilt: float
 ) -> tuple[Column | None, int]:
-    """Return KB per processor for which the class demands its memory; else None and whether there is too little (1)."""
+    """Return KB per processor with which the class demands its memory; else None and whether there is too little (1)."""
     smaller = tables.MEMORY_KB_MAX["sj" if target.size == "mj" else "mj"]
     least = np.where(is_narrow, smaller // procs + 1, -(-tables.MEMORY_KB_MIN // procs))
     most = tables.MEMORY_KB_MAX[target.size] // procs
@@ -186,7 +186,7 @@ def _memory(
 def _solve(
     values: Callable[[float], Column], weights: Column, wanted: int, tilts: tuple[float, float]
 ) -> tuple[Column | None, int]:
-    """Return the values whose weighted sum, which grows with the tilt, is nearest to ``wanted``; else None and the side."""
+    """Return the values with the weighted sum, which grows with the tilt, nearest to ``wanted``; else None and the side."""
     low, high = tilts
     if int((values(low) * weights).sum()) > wanted:
         return None, -1
@@ -204,8 +204,8 @@ def _solve(
 def _used_memory(draws: Draws, drawn: _Drawn, procs: Column, run_s: Column, memory_kb: Column) -> Column:
     """Return KB per processor really used: a fixed share of the jobs uses less than a tenth of what it asked for.
 
-    Jobs that end within a minute use less than one GB, nearly all of them; those to which that is less than a tenth are
-    counted among that share first.  Among some of the others the shorter jobs come first.
+    Nearly all jobs that end within a minute use less than one GB; those for which that is less than a tenth are
+    the first of that share.  Among some of the others the shorter jobs come first.
     """
     jobs = len(procs)
     cap = (tables.SMALL_EARLY_KB - 1) // procs

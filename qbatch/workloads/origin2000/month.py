@@ -1,4 +1,4 @@
-"""A month of the Origin 2000 as a workload log, after the last days of the month before it."""
+"""A month of the Origin 2000 as a workload log, preceded by the last days of the previous month."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class _Arrived:
     jobs: DrawnJobs
 
     def from_second(self, second: int) -> _Arrived:
-        """Return those submitted at or after an instant."""
+        """Return the jobs submitted at or after an instant."""
         keep = self.submit_s >= second
         return _Arrived(self.submit_s[keep], self.place[keep], self.user[keep], _picked(self.jobs, keep))
 
 
 def generate_month(name: str, *, seed: int = 1, warmup_days: int = 7) -> Log:
-    """Return the log of a month of table 4, its first ``warmup_days`` days being the last ones of the month before.
+    """Return the log of a month of table 4; its first ``warmup_days`` days are the last ones of the previous month.
 
     Log second 0 is the midnight at which the warm-up begins.  The same arguments give the same log on every machine, and
-    a month has the same jobs whether it is asked for or is the warm-up of the next one.
+    a month has the same jobs as itself and as the warm-up of the next one.
 
     Raises:
         UsageError: there is no such month, or a number is out of range.
@@ -65,15 +65,15 @@ def generate_month(name: str, *, seed: int = 1, warmup_days: int = 7) -> Log:
 
 
 def month_jobs(month: Month, seed: int) -> tuple[Column, DrawnJobs]:
-    """Return the places in ``CLASSES`` and the jobs of a month, class by class."""
+    """Return the indices into ``CLASSES`` and the jobs of a month, class by class."""
     return _month_jobs(month, seed, month.year * 100 + month.month)
 
 
 def month_record(name: str, seed: int) -> dict[str, Any]:
-    """Return a month beside the paper's, ready for JSON: demands in percent of the machine, and statistics with their ranges.
+    """Return a month compared to the paper's, for JSON: demands in percent of the machine, and statistics with their ranges.
 
     Raises:
-        UsageError: as ``generate_month``.
+        UsageError: see ``generate_month``.
     """
     month = _checked(name, seed)
     place, jobs = month_jobs(month, seed)
@@ -105,7 +105,7 @@ def _checked(name: str, seed: int) -> Month:
 
 
 def _before(month: Month) -> Month:
-    """Return the month before; before October 1999, of which nothing is printed, comes another October."""
+    """Return the previous month; before October 1999, of which nothing is printed, comes another October."""
     names = list(MONTHS)
     return MONTHS[names[max(names.index(month.name) - 1, 0)]]
 
@@ -121,9 +121,9 @@ def _arrived(month: Month, first: date, seed: int) -> _Arrived:
     return _Arrived(submit_s, place[order], user, _picked(jobs, order))
 
 
-@lru_cache(maxsize=32)  # a month is wanted twice: for itself, and as the warm-up of the next
+@lru_cache(maxsize=32)  # a month is used twice: as itself, and as the warm-up of the next
 def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, DrawnJobs]:
-    """Return a month's jobs, drawn again until all that the paper says of them is true (nearly always at once)."""
+    """Return a month's jobs, drawn again until they meet all statements of the paper (nearly always at once)."""
     place = np.repeat(np.arange(len(CLASSES)), month.counts)
     targets = class_targets(month)
     for attempt in range(_ATTEMPTS):
@@ -143,7 +143,7 @@ def _month_jobs(month: Month, seed: int, stream: int) -> tuple[Column, DrawnJobs
 
 
 def _with_lean_serials(targets: list[DemandTarget], parts: list[DrawnJobs], keys: list[list[int]]) -> list[DrawnJobs]:
-    """Return the same jobs, the memory of sj ones bent, if need be, until about half of the serial ones request over 512 MB."""
+    """Return the same jobs, with the memory of sj ones bent until about half of the serial ones request over 512 MB."""
     low, high = _SERIAL_AIM
     share = serial_share(_joined(parts))
     step = 0.0 if low <= share <= high else tables.SERIAL_TILT_STEP * (1 if share < low else -1)
@@ -152,7 +152,7 @@ def _with_lean_serials(targets: list[DemandTarget], parts: list[DrawnJobs], keys
             if target.size != "sj":
                 continue
             bent = _class_jobs(target, keys[where], step * again)
-            # Other run times mean that these jobs could not be bent that far and others were drawn in their place.
+            # Other run times mean that these jobs could not be bent that far and others were drawn instead.
             if np.array_equal(bent.run_s, parts[where].run_s):
                 parts[where] = bent
         if low <= serial_share(_joined(parts)) <= high:
@@ -170,7 +170,7 @@ def _class_jobs(target: DemandTarget, key: list[int], serial_tilt: float = 0.0) 
 
 
 def class_targets(month: Month) -> list[DemandTarget]:
-    """Return what each class of a month must come to, in the order of ``CLASSES``."""
+    """Return the totals that each class of a month must reach, in the order of ``CLASSES``."""
     seconds = month.days * DAY_S
     procs = tables.percents(month.procs_percent, month.procs_overall)
     memory = tables.percents(month.memory_percent, month.memory_overall)

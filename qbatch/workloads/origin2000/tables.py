@@ -1,8 +1,8 @@
 """The printed numbers behind the generated months, and the shares that the months are drawn from.
 
 Source: S.-H. Chiang, M. K. Vernon, Production Job Scheduling for Parallel Shared Memory Systems, 2001: table 4 (counts and
-demands) and section 3 (what is said of run times and memory).  The shares of requested times and of processors are choices
-of ours: the paper prints none.  Weights are whole numbers; only their ratios matter.
+demands) and section 3 (run times and memory).  The shares of requested times and of processors are our own choices:
+the paper prints none.  Weights are whole numbers; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLASSES = tuple(f"{time}_{size}" for size in SIZES for time in TIMES)
 
 PROCS = 960
 MEMORY_GB = 336
-"""What the eight hosts have together: demands are shares of it over the month."""
+"""The total memory of the eight hosts: demands are shares of it over the month."""
 
 Weights = Mapping[int, int]
 
@@ -75,7 +75,7 @@ MONTHS = {
         ),
     )
 }  # fmt: skip
-"""Table 4.  Of one job the table says nothing: all six months hold together, and so is October's mt_sj, four times the others."""
+"""Table 4; it has no values for single jobs.  All six months are consistent, also October's mt_sj, four times the others."""
 
 REQUESTED_HOURS: Mapping[str, Weights] = {
     "vst": {1: 10, 2: 12, 3: 8, 4: 10, 5: 60},
@@ -100,33 +100,33 @@ NARROW_PROCS: Mapping[str, Weights] = {
 """Processors of a job that is in its size class for its memory alone."""
 
 NARROW_PERCENT = {"sj": 0, "mj": 25, "lj": 15}
-"""Share of the jobs that are in their class for their memory alone, to begin with: it grows until memory demand can be met."""
+"""Initial share of the jobs that are in their class because of their memory alone: it grows until memory demand can be met."""
 
 MEMORY_KB_MAX = {"sj": 2 << 20, "mj": 4 << 20, "lj": 16 << 20}
 """Most memory of a job of the class (table 1), in KB."""
 
 MEMORY_KB_MIN = 16 << 10
-"""Least memory that anybody asks for, in KB."""
+"""Least memory of a request, in KB."""
 
 EARLY_PERCENT = {"vst": 20, "st": 18, "mt": 17, "lt": 15}
-"""Share of the jobs that end within their first minute; section 3 says 15 to 20 % in each class."""
+"""Share of the jobs that end within their first minute; section 3 has 15 to 20 % in each class."""
 
 EARLY_S = 60
 EARLY_PERCENT_RANGE = (15, 20)
 KILLED_PERCENT = 3
-"""Share of the others that run up to what they requested, and are ended there."""
+"""Share of the others that run up to their requested time, and are ended there."""
 
 BOUND_PERCENT = 25
-"""Share of the jobs of a class among which those of more processors run longer; section 3 says that the two correlate."""
+"""Share of the jobs of a class in which jobs with more processors run longer; by section 3 the two correlate."""
 
 BOUND_MEMORY_PERCENT = 40
-"""Share of the jobs of a class among which the longer ones use more of their memory; section 3 says that too."""
+"""Share of the jobs of a class in which longer jobs use more of their memory, also by section 3."""
 
 SERIAL_TILT_STEP = 0.5
-"""By how much the memory of serial jobs is bent at a time until about half of them request more than 512 MB (section 3)."""
+"""The step by which the memory of serial jobs is bent until about half of them request more than 512 MB (section 3)."""
 
 LOW_MEMORY_PERCENT = 30
-"""Share of the jobs that use less than a tenth of the memory asked for; section 3 says 25 to 35 % in each class."""
+"""Share of the jobs that use less than a tenth of the requested memory; section 3 has 25 to 35 % in each class."""
 
 SMALL_EARLY_PERCENT = 97
 SMALL_EARLY_KB = 1 << 20
@@ -138,16 +138,16 @@ HOUR_WEIGHTS = (60,) * 7 + (120,) * 2 + (180,) * 9 + (120,) * 6
 """Arrivals by hour of the day: low, intermediate, peak, intermediate (figure 1)."""
 
 WEEKEND_PERCENT = 55
-"""Arrivals of a Saturday or Sunday, of those of a weekday."""
+"""Arrivals of a Saturday or Sunday, in percent of those of a weekday."""
 
 QUIET_PERCENT = 130
-"""How much more often a job that arrives at night or on a weekend wants 64 processors."""
+"""How often a job that arrives at night or on a weekend asks for 64 processors, in percent of other times."""
 
 
 def percents(printed: tuple[int, ...], overall: int) -> list[float]:
-    """Return demands in percent that round to the printed ones and add up to the printed overall demand as nearly as they can.
+    """Return demands in percent that round to the printed ones and add up to the printed overall demand as nearly as possible.
 
-    A printed 0 is taken for 0.3; what is missing is shared in proportion, and nobody moves by more than 0.45.
+    A printed 0 counts as 0.3; the missing amount is shared in proportion, and no demand moves by more than 0.45.
     """
     bases = [float(value) if value else 0.3 for value in printed]
     missing = overall - sum(bases)

@@ -1,11 +1,11 @@
-"""Logs made from logs: steps that change the load, estimates and deadlines, or draw weeks and users anew, each a function.
+"""Logs made from logs: steps that change the load, estimates and deadlines, or resample weeks and users, each a function.
 
-What lives here: the steps, the pipeline that names them in a text (``steps``), the side file in which deadlines stand beside an
-SWF file, and sets of jobs that fill a machine exactly (``packed``).  What must never come in: scheduling.  A step that needs a
-reference schedule is handed what it needs of it.
+Contents: the steps, the pipeline that names them in a text (``steps``), the side file of deadlines for an
+SWF file, and sets of jobs that fill a machine exactly (``packed``).  The package never schedules: a step that needs a
+reference schedule receives the responses from it.
 
-Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; docs/spec/papers.md 2.8, rules 15 to 17; of users' estimates:
-``tsafrir``; of weeks and users drawn anew: ``resampling``.
+Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; docs/spec/papers.md 2.8, rules 15 to 17.  Users' estimates:
+``tsafrir``; resampled weeks and users: ``resampling``.
 """
 
 from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines

@@ -12,14 +12,14 @@ from qbatch.workloads.log import Column, Log
 from qbatch.workloads.transform.load import THOUSAND, thousandths
 
 ASKED, ARTIFICIAL = "asked", "artificial"
-"""Kinds of deadlines: one that a job comes with, and one that stands for none."""
+"""Kinds of deadlines: the job's own, and an artificial one for a job without."""
 
 DAY_S = 86_400
 
 
 @dataclass(frozen=True)
 class DeadlineLog:
-    """A log and the deadlines of its jobs: in whole seconds of its clock, -1 for none, one a row; and which are artificial."""
+    """A log and the deadlines of its jobs: in whole seconds of its clock, -1 for none, one per row; and which are artificial."""
 
     log: Log
     deadline: Column
@@ -49,13 +49,13 @@ def with_deadlines(
     Args:
         responses: by row, the seconds from submission to end under the reference schedule (EASY); -1: the job did not run.
         stringency: 0 (the reference schedule itself meets every deadline) to 1.
-        share: of the jobs that get one.  Each job has a draw of its own, so that a smaller share is part of a larger one.
+        share: of the jobs that get one.  Each job has its own draw, so that a smaller share is part of a larger one.
     """
     tight, wanted = thousandths(stringency, "stringency", 0, 1), thousandths(share, "share", 0, 1)
     job = np.asarray(log["job"], np.int64)
     if len(np.unique(job)) < len(job):
-        raise UsageError("deadlines: two jobs of the log have the same number; a side file could not tell them apart")
-    # A job keeps its draw whatever other jobs there are: draws stand by number.
+        raise UsageError("deadlines: two jobs of the log have the same number; a side file could not distinguish them")
+    # A job keeps its draw whatever other jobs there are: draws are ordered by job number.
     draws = Draws((seed, 2)).fractions(int(job.max(initial=0)) + 1)[job]
     run = np.asarray(log["run"], np.int64)
     allowed = np.maximum(run, (THOUSAND - tight) * np.asarray(responses, np.int64) // THOUSAND)

@@ -1,4 +1,4 @@
-"""Steps that replace what users said of their jobs: by the run times, or by a model of users."""
+"""Steps that replace the users' requested times: by the run times, or by a model of users."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def exact_estimates(log: Log) -> Log:
 
 
 def users_estimates(log: Log, *, seed: int, largest_s: int | None = None) -> Log:
-    """Return the log with estimates of the model of Tsafrir, Etsion and Feitelson in place of its own.
+    """Return the log with estimates of the model of Tsafrir, Etsion and Feitelson instead of its own.
 
-    Rows that no replay would run keep what they have.
+    Rows that no replay would run keep theirs.
 
     Args:
         seed: a whole number >= 0.
         largest_s: the largest estimate in seconds; None: the least whole hour that no run exceeds.
 
     Raises:
-        UsageError: as ``tsafrir_estimates``: a job runs longer than ``largest_s``, or too many run long.
+        UsageError: see ``tsafrir_estimates``: a job runs longer than ``largest_s``, or too many run long.
     """
     rows = np.flatnonzero(can_run(log))
     estimate = np.array(log["time_requested"], np.float64)

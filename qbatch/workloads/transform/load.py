@@ -1,6 +1,6 @@
 """Steps that choose jobs and change how much work they bring.
 
-Rows that no replay would run (no processors, no run time) stay as they are: they count as no original of a load.
+Rows that no replay would run (no processors, no run time) are not changed, and are never duplicated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def thousandths(value: float, name: str, least: float, most: float) -> int:
 
 
 def sized(log: Log, procs: int) -> Log:
-    """Return a log whose header says that its machine has so many processors."""
+    """Return a log with ``procs`` as the machine's processors in its header."""
     if log.header.max_procs == procs:
         return log
     lines = [line for line in log.header.lines if not line.startswith("; MaxProcs")]
@@ -40,14 +40,14 @@ def sized(log: Log, procs: int) -> Log:
 
 
 def can_run(log: Log) -> Column:
-    """Return which rows a replay would run on the log's own machine."""
+    """Return a mask of the rows that a replay would run on the log's own machine."""
     procs = log.procs
     fits = procs <= (log.header.max_procs or np.iinfo(np.int64).max)
     return np.asarray((procs > 0) & fits & (log["run"] >= 0))
 
 
 def changed(log: Log, columns: dict[str, Column], note: str) -> Log:
-    """Return a log with other columns, in order of sequence, with a Note that says how it was made."""
+    """Return a log with other columns, in order of sequence, with a Note that describes the change."""
     rows = len(columns["job"])
     lines = [line for line in log.header.lines if not line.startswith(("; MaxJobs", "; MaxRecords", "; EndTime"))]
     header = parse_header([*lines, f"; MaxJobs: {rows}", f"; MaxRecords: {rows}", f"; Note: {note}"])
@@ -63,10 +63,10 @@ def rows_of(log: Log, rows: Column) -> dict[str, Column]:
 
 
 def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
-    """Return ``first`` jobs that can run (0: all) after the ``skip`` first of them.
+    """Return ``first`` jobs that can run (0: all) after skipping ``skip`` of them.
 
     Raises:
-        UsageError: there are not so many.
+        UsageError: there are too few.
     """
     rows = np.flatnonzero(can_run(log))
     if skip + max(first, 1) > len(rows):
@@ -76,7 +76,7 @@ def taken(log: Log, *, skip: int = 0, first: int = 0) -> Log:
 
 
 def expanded(log: Log, load: float) -> Log:
-    """Return the log with run times and estimates ``load`` times as long, a second at least, rounded half up (rule 15)."""
+    """Return the log with run times and estimates ``load`` times as long, at least a second, rounded half up (rule 15)."""
     times = thousandths(load, "load", 0.001, 1000)
     columns = dict(log.columns)
     for name in ("run", "time_requested"):
@@ -87,10 +87,10 @@ def expanded(log: Log, load: float) -> Log:
 
 
 def duplicated(log: Log, load: float, seed: int) -> Log:
-    """Return the log with so many of its jobs twice that the load is ``load`` times as high (rule 15).
+    """Return the log with jobs submitted twice until the load is ``load`` times as high (rule 15).
 
-    The duplicates come at instants of their own, uniform over the span of submissions.  They are nested: what a load adds, every
-    higher load adds too, at the same instants.
+    The duplicates come at their own instants, uniform over the span of submissions.  They are nested: the duplicates of a load
+    are part of those of every higher load, at the same instants.
 
     Raises:
         InputError: no job of it can run.

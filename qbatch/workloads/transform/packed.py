@@ -1,8 +1,8 @@
-"""Sets of jobs that fill a machine exactly, as the paper's section 4.1 asks for (docs/spec/papers.md 2.7 and rule 17).
+"""Sets of jobs that fill a machine exactly, as in the paper's section 4.1 (docs/spec/papers.md 2.7 and rule 17).
 
-A rectangle of processors and seconds is cut in two, again and again, until every piece is small.  All pieces together leave no
-hole.  Of a ``static`` set all jobs arrive at 0 with the deadline (1 + r) T.  Of a ``dynamic`` set each arrives where its piece
-begins, with the deadline start + (1 + r) run: every job can start when it arrives, so that nothing ever waits, and every
+A rectangle of processors and seconds is cut in two, again and again, until every part is small.  All parts together leave no
+hole.  In a ``static`` set all jobs arrive at 0 with the deadline (1 + r) T.  In a ``dynamic`` set each arrives at the begin of
+its part, with the deadline start + (1 + r) run.  There every job can start when it arrives, so that no job waits, and every
 scheme that places jobs at their earliest admits all of them at every r.  The fall for r > 0 that the paper reports cannot
 appear there.
 """
@@ -53,7 +53,7 @@ def packed_set(kind: str, *, procs: int, span_s: int, slack: float, seed: int) -
 
 
 def _pieces(procs: int, span_s: int, draws: Draws) -> list[tuple[int, int, int]]:
-    """Return start, processors and seconds of each piece; the first cut is the first draw, parts from left to right."""
+    """Return start, processors and seconds of each part; the first cut is the first draw, parts from left to right."""
     found: list[tuple[int, int, int]] = []
     left = [(0, procs, span_s, True)]
     while left:

@@ -1,20 +1,20 @@
 """Logs resampled from a log: its weeks, or its users, drawn with replacement, so that one log gives many workloads.
 
-Both keep the cycles of day and week: a job comes at the weekday and the hour, in the log's own time zone, at which it came in
+Both keep the cycles of day and week: a job comes at the same weekday and hour, in the log's own time zone, as in
 the log.  Both keep the load in expectation: each week, or user, is drawn once on average.
 
 - ``weeks``: as many whole weeks as the log has, one after another.  A week begins at the midnight before the first submission;
-  what comes after the last whole week is left out.  What a user does goes on for weeks, and such dependence is lost.
-- ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, whose jobs come
-  whole weeks later; those beyond the end come at the beginning.  Jobs without a user (-1) stay as they are.
+  jobs after the last whole week are left out.  The behaviour of a user extends over weeks; this dependence is lost.
+- ``users``: as many users as the log has, each with all its jobs.  A user that is drawn again is another user, with jobs
+  whole weeks later; those beyond the end come at the beginning.  Jobs without a user (-1) are not changed.
 
-Where the first midnight lies before the log's second 0, the log begins whole days earlier (``UnixStartTime``) and all jobs come
-as many days later by its seconds: every instant is what it was, and no submission is negative.
+If the first midnight is before the log's second 0, the log begins whole days earlier (``UnixStartTime``), and all jobs come
+as many days later by its seconds.  So every instant is the same, and no submission is negative.
 
 Source: N. Zakay and D. G. Feitelson, *Workload resampling for performance evaluation of parallel job schedulers*, ICPE 2013 and
-Concurrency and Computation 26 (12), 2014: a log is parted into its users' streams, which are put together anew with the cycles of
-day and week kept.  Only its summary was at hand: drawing with replacement and the shift of whole weeks are our own reading.  That
-paper parts users that stay from users that come and go; here all are alike.
+Concurrency and Computation 26 (12), 2014.  They divide a log into its users' streams and combine them again, keeping the cycles
+of day and week.  Only the summary was available: drawing with replacement and the shift of whole weeks are our own reading.
+That paper separates permanent from temporary users; here all are treated alike.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WITHOUT_USER = -1
 
 @dataclass(frozen=True)
 class _Weeks:
-    """The rows of a log that have an instant, their local seconds from the first midnight, and how many whole weeks there are."""
+    """The rows of a log that have an instant, their local seconds from the first midnight, and the number of whole weeks."""
 
     rows: Column
     local: Column
@@ -52,7 +52,7 @@ class _Weeks:
 
 @dataclass(frozen=True)
 class _DrawnWeeks:
-    """The jobs of a resampled log: places in ``_Weeks``, the copy of each, and its local seconds from the first midnight."""
+    """The jobs of a resampled log: indices into ``_Weeks``, the copy of each, and its local seconds from the first midnight."""
 
     places: Column
     copy: Column
@@ -63,8 +63,8 @@ class _DrawnWeeks:
 def resampled(log: Log, how: str, seed: int) -> Log:
     """Return a log made of weeks or users drawn from a log, with jobs numbered from 1 in order of submission.
 
-    A preceding job (field 17) is kept where it is in the same week, or among the jobs of the same drawn user and before the job;
-    else it is dropped, with its think time.  The header says what was drawn, and the SHA-256 of the log it was drawn from.
+    A preceding job (field 17) is kept if it is in the same week, or among the jobs of the same drawn user and before the job;
+    else it is dropped, with its think time.  The header contains the draws, and the SHA-256 of the original log.
 
     Args:
         log: a log of two weeks or more.
@@ -73,7 +73,7 @@ def resampled(log: Log, how: str, seed: int) -> Log:
 
     Raises:
         UsageError: ``how`` is neither, or the seed is negative.
-        InputError: the log is shorter than two weeks, or of no user, or only weeks without a job were drawn.
+        InputError: the log is shorter than two weeks, or has no user, or only weeks without a job were drawn.
     """
     if how not in RESAMPLINGS:
         raise UsageError(f"resampling {how!r}: use one of {', '.join(RESAMPLINGS)}{suggestion(how, RESAMPLINGS)}")
@@ -104,7 +104,7 @@ def resampled(log: Log, how: str, seed: int) -> Log:
 def _instants(log: Log, weeks: _Weeks, drawn: _DrawnWeeks, rows: Column, days: int) -> Column:
     """Return the submissions in seconds of a log that begins ``days`` earlier.
 
-    Of a job that is not moved its own instant stays, also in an hour that comes twice.
+    A job that is not moved keeps its own instant, also in an hour that occurs twice.
     """
     moved = weeks.clock.instants(drawn.local + weeks.start)
     is_moved = drawn.local != weeks.local[drawn.places]
@@ -113,13 +113,13 @@ def _instants(log: Log, weeks: _Weeks, drawn: _DrawnWeeks, rows: Column, days: i
 
 
 def _days_before(weeks: _Weeks) -> int:
-    """Return by how many whole days the log has to begin earlier, so that its first midnight is not before its second 0."""
+    """Return the number of whole days by which the log must begin earlier, so that its first midnight is not before second 0."""
     midnight = int(weeks.clock.instants(np.array([weeks.start], np.int64))[0])
     return max(-(midnight // DAY_S), 0)
 
 
 def _begun_earlier(log: Log, days: int) -> Log:
-    """Return a log whose second 0 is so many days earlier; the text of its StartTime, which would not hold, is left out."""
+    """Return a log with its second 0 ``days`` days earlier; the text of its StartTime would be wrong, and is left out."""
     start = log.header.unix_start_time
     if days == 0 or start is None:
         return log
@@ -146,7 +146,7 @@ def _weeks_of(log: Log, how: str) -> _Weeks:
     count = int((local.max() + DAY_S) // WEEK_S) if len(rows) else 0
     if count < 2:
         raise InputError(
-            f"{log.name}: its submissions span {days:.1f} days; resampling by {how} takes two whole weeks; take a longer log"
+            f"{log.name}: its submissions span {days:.1f} days; resampling by {how} needs two whole weeks; take a longer log"
         )
     return _Weeks(rows, local, start, clock, count)
 
@@ -172,7 +172,7 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_DrawnWeeks, str]:
     first = int(np.searchsorted(users, 0))
     users, place = users[first:], place - first
     if not len(users):
-        raise InputError(f"{log.name}: says of no job whose it is (field 12); resample it by weeks")
+        raise InputError(f"{log.name}: has no user for any job (field 12); resample it by weeks")
     by_user = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place[place >= 0], minlength=len(users))) + int((place < 0).sum())
     begins = np.concatenate((ends[:1] * 0 + int((place < 0).sum()), ends[:-1]))
@@ -200,7 +200,7 @@ def _draw_users(log: Log, weeks: _Weeks, seed: int) -> tuple[_DrawnWeeks, str]:
 
 
 def _slices(begins: Column, ends: Column) -> tuple[Column, Column]:
-    """Return the places of slices one after another, and of each the number of its slice."""
+    """Return the indices of consecutive slices, and for each the number of its slice."""
     sizes = ends - begins
     copy = np.repeat(np.arange(len(sizes)), sizes)
     return np.arange(int(sizes.sum())) + (begins - np.cumsum(sizes) + sizes)[copy], copy
@@ -209,7 +209,7 @@ def _slices(begins: Column, ends: Column) -> tuple[Column, Column]:
 def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int]:
     """Return the numbers of the preceding jobs in the resampled log, -1 for none, and how many were dropped.
 
-    ``rows``, ``copy``: of each job of the resampled log, in order.  None where no job of the log has a preceding one.
+    ``rows``, ``copy``: of each job of the resampled log, in order.  None if no job of the log has a preceding one.
     """
     before = np.asarray(log["preceding_job"])
     if not (before > 0).any():
@@ -223,7 +223,7 @@ def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int
     by_key = np.argsort(keys)
     job = by_key[np.minimum(np.searchsorted(keys[by_key], asked), len(keys) - 1)]
     is_kept = (wanted >= 0) & (keys[job] == asked)
-    # One that came earlier in the log and comes later now is none; nor is the job itself.
+    # A job that was earlier in the log and comes later now is no predecessor; nor is the job itself.
     is_kept &= (job < np.arange(len(rows))) | (wanted > rows)
     return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())
 

@@ -1,8 +1,8 @@
 """The side file of a log: deadlines, which SWF has no field for.
 
-CSV in UTF-8, one header line, one row a job that has a deadline, in order of the log: ``job_id`` (the job's number in the log),
-``deadline`` (seconds of the log's own clock, whole or with up to six decimals), ``kind`` (``asked``, or ``artificial`` where it
-stands for none; other columns are left alone, and ``kind`` may be missing).
+CSV in UTF-8, one header line, one row per job that has a deadline, in order of the log.  Columns: ``job_id`` (the job's number
+in the log), ``deadline`` (seconds of the log's own clock, whole or with up to six decimals), ``kind`` (``asked`` or
+``artificial``).  Other columns are ignored, and ``kind`` may be missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
         with_artificial: whether artificial deadlines count.
 
     Raises:
-        InputError: naming the file, the line and the reason.
+        InputError: names the file, the line and the reason.
     """
     numbers = np.asarray(log["job"], np.int64)
     places = {number: row for row, number in enumerate(numbers.tolist())}
@@ -52,7 +52,7 @@ def read_deadlines(path: str, log: Log, *, with_artificial: bool = True) -> Colu
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: it is no text in UTF-8: {error.reason} at byte {error.start}") from error
+        raise InputError(f"{path}: it is not a text in UTF-8: {error.reason} at byte {error.start}") from error
     rows = csv.reader(io.StringIO(text))
     header = [name.strip() for name in next(rows, [])]
     if "job_id" not in header or "deadline" not in header:

@@ -1,4 +1,4 @@
-"""The pipeline: steps by name, as they are typed (``duplicate:load=1.4``), each with its parameters checked.
+"""The pipeline: steps by name (``duplicate:load=1.4``), with their parameters checked.
 
 Steps run from left to right.  ``deadlines`` needs the responses of a reference schedule: the caller makes it, with EASY.
 """
@@ -17,19 +17,19 @@ from qbatch.workloads.transform.load import duplicated, expanded, taken
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
 
 Reference = Callable[[Log], Column]
-"""Gives the response of each row in whole seconds under the reference schedule, -1 for rows that do not run."""
+"""Returns the response of each row in whole seconds under the reference schedule, -1 for rows that do not run."""
 
 Given = dict[str, Any]
-"""Parameters as given: a number, or for a parameter with words one of them."""
+"""Parameters as given: a number, or one of the words of the parameter."""
 
 Made = Callable[[DeadlineLog, Given, int, Reference], DeadlineLog]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step: what it does, its parameters with their defaults (None: it must be given), and those that may be left out.
+    """A step: its description, its parameters with their defaults (None: required), and those that may be left out.
 
-    ``words``: of each parameter that is no number, what it may be.
+    ``words``: for each parameter that is not a number, its possible values.
     """
 
     make: Made
@@ -45,11 +45,11 @@ class Step:
 
 
 def _loads(change: Callable[[Log], Log]) -> Callable[[DeadlineLog], DeadlineLog]:
-    """Return a change of a log as one of a log that has no deadlines yet."""
+    """Return a change of a log as a change of a log that has no deadlines yet."""
 
     def make(log: DeadlineLog) -> DeadlineLog:
         if (log.deadline >= 0).any():
-            raise UsageError("deadlines come last: steps that change jobs or the load stand before them")
+            raise UsageError("deadlines come last: put steps that change jobs or the load before them")
         return DeadlineLog.without(change(log.log))
 
     return make
@@ -84,7 +84,7 @@ STEPS: dict[str, Step] = {
     "take": Step(_take, "FIRST jobs that can run, after SKIP of them", {"skip": 0, "first": 0}),
     "estimates": Step(
         _estimates,
-        "estimates become the run times; model=tsafrir: what users would request, MAX seconds at most",
+        "estimates become the run times; model=tsafrir: what users would request, at most MAX seconds",
         {"model": "exact"},
         optional=("max", "seed"),
         words={"model": ("exact", "tsafrir")},
@@ -128,10 +128,10 @@ def _whole(step: str, name: str, given: Given) -> int:
 
 
 def read_steps(texts: list[str]) -> list[tuple[Step, Given]]:
-    """Return the steps that texts such as ``deadlines:stringency=0.2,share=0.8`` name, with their parameters.
+    """Return the steps of texts such as ``deadlines:stringency=0.2,share=0.8``, with their parameters.
 
     Raises:
-        UsageError: for an unknown step or parameter, one that is missing, or a value that is no number or no word of it.
+        UsageError: a step or parameter is unknown, one is missing, or a value is not a number or word of its parameter.
     """
     found = []
     for text in texts:

@@ -29,14 +29,14 @@ def changed(old: str, new: str) -> bytes:
 @pytest.mark.parametrize(
     ("junk", "reason"),
     [
-        (b"\x00\xff\xfe\x01 binary\n", "no accounting record"),
-        (b"\x00" * 100 + b"\n", "no accounting record"),
-        (b"x" * 1_000_000 + b"\n", "no accounting record"),
+        (b"\x00\xff\xfe\x01 binary\n", "not an accounting record"),
+        (b"\x00" * 100 + b"\n", "not an accounting record"),
+        (b"x" * 1_000_000 + b"\n", "not an accounting record"),
         (b"11/14/2023 22:13:20;E;" + b"9" * 1_000_000 + b";x=1\n", "the job identifier is not one of PBS"),
         (b"11/14/2023 22:13:20;E;9.head;" + b"a=b " * 250_000 + b"\n", None),
-        (b"13/45/2023 22:13:20;E;9.head;user=x\n", "the time of the record is no time"),
-        (b"11/14/2023 99:99:99;E;9.head;user=x\n", "the time of the record is no time"),
-        (b"11/14/0000 22:13:20;E;9.head;user=x\n", "the time of the record is no time"),
+        (b"13/45/2023 22:13:20;E;9.head;user=x\n", "the time of the record is not a time"),
+        (b"11/14/2023 99:99:99;E;9.head;user=x\n", "the time of the record is not a time"),
+        (b"11/14/0000 22:13:20;E;9.head;user=x\n", "the time of the record is not a time"),
         (changed(f"end={BASE + 100}", f"end={BASE + 5}"), "ends before it starts"),
         (changed(f"ctime={BASE} qtime={BASE} etime={BASE}", "ctime=-5"), "without a time of submission"),
         (changed("exec_host=n0/0+n0/1+n0/2+n0/3", "exec_host=n0/0*0").replace(b"1:ppn=4", b"0"), "without processors"),
@@ -137,7 +137,7 @@ def test_directories_are_their_files_in_order(tmp_path: Path) -> None:
     assert [Path(path).name for path in accounting_files([str(tmp_path)])] == ["20231114", "20231115"]
     with pytest.raises(InputError, match="named twice"):
         accounting_files([str(tmp_path), str(tmp_path / "20231114")])
-    with pytest.raises(InputError, match="holds no file"):
+    with pytest.raises(InputError, match="contains no file"):
         accounting_files([str(tmp_path / "sub")])
 
 
@@ -146,7 +146,7 @@ def test_a_zone_that_is_none_and_bounds_that_are_none(tmp_path: Path) -> None:
         imported(tmp_path, "pbs", PBS, timezone="Europe/Berln")
     with pytest.raises(UsageError, match="--from 'soon'"):
         imported(tmp_path, "pbs", PBS, since="soon")
-    with pytest.raises(InputError, match="--unit nodes: no record says"):
+    with pytest.raises(InputError, match="--unit nodes: no record has"):
         imported(
             tmp_path,
             "pbs",

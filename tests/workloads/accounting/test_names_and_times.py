@@ -56,7 +56,7 @@ def test_the_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "key"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match="line 1: is no key"):
+    with pytest.raises(InputError, match="line 1: is not a key"):
         read_or_make_key(str(path))
     with pytest.raises(OutputError, match="cannot be written"):
         read_or_make_key(str(tmp_path / "absent" / "key"))

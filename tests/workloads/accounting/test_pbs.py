@@ -157,7 +157,7 @@ def test_what_is_not_over_is_counted(tmp_path: Path) -> None:
         + record(9, "S", "9.head", **life())
     )
     assert reasons(imported(tmp_path, "pbs", text)) == {
-        "queued, but what came of it is not in the records": 1,
+        "queued, but its outcome is not in the records": 1,
         "started, but its end is not in the records": 1,
     }
 
@@ -186,7 +186,7 @@ def test_a_walltime_that_falls_short_of_the_time_is_the_run_time(
         is_suspended,
         not is_suspended,
     )
-    told = {"suspended, as the walltime says: it is taken for the run time": 1} if is_suspended else {}
+    told = {"suspended, by the walltime, which is taken as the run time": 1} if is_suspended else {}
     assert reasons(done, "adjusted") == told
 
 
@@ -216,7 +216,7 @@ def test_a_trial_that_was_thrown_away_is_no_job(tmp_path: Path) -> None:
     done = imported(tmp_path, "pbs", text)
     names = ("submit", "wait", "run", "status", "preceding_job", "think_time")
     assert rows(done, *names) == [(0, 60, 40, 1, -1, -1)]
-    assert reasons(done, "ignored") == {"trials that were thrown away when their quantum was over": 1}
+    assert reasons(done, "ignored") == {"trial runs that were discarded": 1}
     assert done.document["unknown_fields"] == {}
 
 
@@ -228,7 +228,7 @@ def test_jobs_of_arrays_are_jobs_and_arrays_are_none(tmp_path: Path) -> None:
     )
     done = imported(tmp_path, "pbs", text + record(100, "E", "12[].head", **life(end=BASE + 100)))
     assert len(column(done, "job")) == 3
-    assert reasons(done, "ignored") == {"records of arrays as a whole; their jobs have records of their own": 2}
+    assert reasons(done, "ignored") == {"records of arrays as a whole; their jobs have separate records": 2}
 
 
 def test_an_identifier_that_is_used_again_is_another_job(tmp_path: Path) -> None:

@@ -197,9 +197,9 @@ def test_files_with_headers_of_their_own_and_a_header_in_the_middle(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (line(), "is no header line of sacct"),
+        (line(), "is not a header line of sacct"),
         ("JobID|User|State\n", "no column submit, start, end"),
-        (SACCT_HEADER + "\n", "no job that ran can be made of these records: they hold no record"),
+        (SACCT_HEADER + "\n", "no job that ran can be made of these records: they contain no record"),
         (SACCT_HEADER + "\nx|y\n", "1 x not as many fields as the header has columns (first:"),
     ],
 )

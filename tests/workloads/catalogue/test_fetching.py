@@ -94,9 +94,9 @@ def test_a_wrong_checksum_is_refused_with_both_and_nothing_is_kept(fetched: Fetc
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("truncated", r"(the connection broke half way|ended after \d+,?\d* of .* bytes).*; nothing was kept; fetch it again"),
-        ("truncated_unannounced", r"(not the catalogue's|is no whole gzip file).*; nothing was kept"),
-        ("sorry", r"(not the catalogue's|is no whole gzip file).*; nothing was kept"),
+        ("truncated", r"(the connection broke half-way|ended after \d+,?\d* of .* bytes).*; nothing was kept; fetch it again"),
+        ("truncated_unannounced", r"(not the catalogue's|is not a whole gzip file).*; nothing was kept"),
+        ("sorry", r"(not the catalogue's|is not a whole gzip file).*; nothing was kept"),
         ("absent", r"the server answers 404 Not Found; try --mirror URL"),
         ("stalled", r"no answer in time; nothing was kept"),
     ],
@@ -173,7 +173,7 @@ def test_damaged_checksums_are_refused_and_no_altered_log_is_taken(damaged: str,
     pinned = checksums.read_text()
     path.write_bytes(altered := gzip.compress(b"; another log\n"))
     checksums.write_text(damaged, encoding="utf-8")
-    said = r"checksums.json: is damaged \(.*\); nothing was changed; mend it, or remove it with the logs that it pinned"
+    said = r"checksums.json: is damaged \(.*\); nothing was changed; repair it, or remove it with the logs that it pinned"
     with pytest.raises(InputError, match=said) as caught:
         fetched.get(UNKNOWN)
     assert "\n" not in str(caught.value)
@@ -189,7 +189,7 @@ def test_what_holds_no_line_of_a_log_is_neither_kept_nor_pinned(
 ) -> None:
     # Compressed bytes hold the second in which they were made: names of tests must not.
     server.body = body = b"" if text is None else gzip.compress(text)
-    with pytest.raises(InputError, match=r"Y-1999-1.swf.gz: holds no log \(.*\); nothing was kept"):
+    with pytest.raises(InputError, match=r"Y-1999-1.swf.gz: contains no log \(.*\); nothing was kept"):
         fetched.get(UNKNOWN)
     assert fetched.files == []
     fetched.cache.path(UNKNOWN).write_bytes(body)  # nor is it taken where it was put by hand

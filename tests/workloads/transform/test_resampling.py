@@ -275,11 +275,11 @@ def test_users_that_wait_can_be_replayed_from_a_resampled_log(how: str, tmp_path
         ([row(1, 0), row(2, 30 * 86_400)], "months", 0, UsageError, r"'months': use one of weeks, users"),
         ([row(1, 0), row(2, 30 * 86_400)], "week", 0, UsageError, r"did you mean 'weeks'"),
         ([row(1, 0), row(2, 30 * 86_400)], "weeks", -1, UsageError, r"the seed is -1; use 0 or more"),
-        ([row(1, 0), row(2, 9 * 86_400)], "weeks", 0, InputError, r"span 9.0 days; resampling by weeks takes two whole weeks"),
-        ([row(1, 0)], "users", 0, InputError, r"span 0.0 days; resampling by users takes two whole weeks"),
+        ([row(1, 0), row(2, 9 * 86_400)], "weeks", 0, InputError, r"span 9.0 days; resampling by weeks needs two whole weeks"),
+        ([row(1, 0)], "users", 0, InputError, r"span 0.0 days; resampling by users needs two whole weeks"),
         ([row(1, -5)], "users", 0, InputError, r"span 0.0 days"),
         ([row(1, 0), row(2, 10**15)], "weeks", 0, InputError, r"1.65e\+09 weeks; 100,000 can be resampled"),
-        ([row(1, 0, -1), row(2, 30 * 86_400, -1)], "users", 0, InputError, r"says of no job whose it is .* by weeks"),
+        ([row(1, 0, -1), row(2, 30 * 86_400, -1)], "users", 0, InputError, r"has no user for any job .* by weeks"),
     ],
 )
 def test_what_cannot_be_resampled_is_refused(

@@ -182,7 +182,7 @@ def test_a_side_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> 
     with pytest.raises(InputError, match="No such file"):
         read_deadlines(str(tmp_path / "none"), log_of(5))
     (tmp_path / "d.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="no text in UTF-8"):
+    with pytest.raises(InputError, match="not a text in UTF-8"):
         read_deadlines(str(tmp_path / "d.csv"), log_of(5))
 
 
