@@ -105,7 +105,7 @@ def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> 
         raise UsageError("the accounting files, --key, --machine-file and -o must be different files, each named once")
     folder = os.path.dirname(os.path.abspath(out))
     if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
-        raise UsageError(f"-o {out}: lies among the accounting files; name a place outside of {folder}")
+        raise UsageError(f"-o {out}: is among the accounting files; name a place outside of {folder}")
     if out != "-" and not os.path.isdir(folder):
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
@@ -193,7 +193,7 @@ def _tell(document: dict[str, Any], out: str) -> None:
     how = "the most in use at once; give the true size with --machine-procs" if machine["is_inferred"] else "as given"
     talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
     if machine["wider_jobs"]:
-        talk(f"{machine['wider_jobs']:,} jobs ask for more processors than that: a replay skips them")
+        talk(f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them")
     where = "" if time["zone_from"] == "--timezone" else f" ({time['zone_from']}; --timezone names another)"
     talk(
         f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a fold of daylight saving"

@@ -114,4 +114,4 @@ def shadow_table(**given: Any) -> RowTable:
                lambda row: row.provisional, tone=lambda row: "warning" if row.provisional else "good"),
         TableColumn("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
     ], key=lambda row: (row.pool, row.policy, row.is_real),
-       empty="no policy is in shadow; begin with: qbatch shadow set fcfs conservative", **given)  # fmt: skip
+       empty="no what-if policies; set some with: qbatch shadow set fcfs conservative", **given)  # fmt: skip
