@@ -87,7 +87,7 @@ def import_log(
     if machine_file is not None and seen is not None:
         _write_machine(seen, machine_file)
     if not quiet:
-        _tell(done.document, out)
+        _print_summary(done.document, out)
         if seen is not None:
             talk(f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, {seen.machine.procs:,} processors (of each "
                  "host the most in use at once; hosts on which nothing ran are not in it); its comments describe the "
@@ -184,7 +184,7 @@ def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
     return f"{each['jobs']:,}", f"{each['what']}{f' ({names})' if (names := each['names']) else ''}"
 
 
-def _tell(document: dict[str, Any], out: str) -> None:
+def _print_summary(document: dict[str, Any], out: str) -> None:
     """Print on stderr a summary of the import and the records that could not be used."""
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
