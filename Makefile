@@ -1,5 +1,5 @@
 # make demo: from nothing to a comparison of policies with pictures.    make test: everything that must hold.
-# make bench: the speed figures of the README, as ratios within one run. make lint: style, types, import contracts.
+# make check: after each change, a minute. make docs: the site. make bench: the speed figures, as ratios within one run.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +12,7 @@ JOBS ?= $(shell expr $$(nproc) + 2)
 CLIENTS := cobralab dask evalys ipyparallel parsl psij qtoolkit reframe signac snakemake
 CLIENT_ENVIRONMENTS := $(CLIENTS:%=.venv-clients/%/.installed)
 
-.PHONY: demo test nightly lint bench coverage coverage-engine coverage-policies coverage-compiled clean clients chromium
+.PHONY: demo test check docs nightly lint bench coverage coverage-engine coverage-policies coverage-compiled clean clients chromium
 
 demo: $(VENV)/.installed
 	$(BIN)/qbatch demo --out .demo
@@ -26,6 +26,11 @@ test: lint $(VENV)/.installed-test chromium
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --assert=plain \
 		|| (echo "make: what failed beside others is run again alone" \
 			&& $(BIN)/python -m pytest -q -p no:xdist --last-failed --last-failed-no-failures none --maxfail 3)
+
+# What a developer runs after each change: about a minute on two cores.
+check: lint
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --assert=plain tests/model tests/engine tests/metrics tests/wire \
+		tests/contract tests/planning tests/test_architecture.py tests/documents/test_language.py tests/documents/test_citations.py
 
 # The kernels are measured uncompiled: a compiled line cannot be counted.  Two halves side by side, and after the
 # shorter one what is too slow uncompiled, or skips itself there.
@@ -62,6 +67,11 @@ nightly: $(VENV)/.installed-test
 	QBATCH_NIGHTLY=1 $(BIN)/python -m pytest -q -s -n $(JOBS) --dist worksteal tests/daemon/hostile \
 		$$(grep -rlE '\b(size|draws)\(|\bNIGHTLY\b' tests --include='test_*.py' | grep -v '^tests/daemon/hostile/')
 
+# The site in .site/: strict (a dead link is an error), with search, the Python reference from the docstrings; it asks no network.
+docs: $(VENV)/.installed-test
+	$(BIN)/python -m tests.documents.reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench
 
@@ -77,7 +87,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) --editable '.[report,tui,dask,catalogue,test,lint]'
+	$(PIP) --editable '.[report,tui,dask,catalogue,gym,test,lint,docs]'
 	touch $@
 
 # The report's page is tested in Debian's chromium; where there is none and none can be installed, those tests are skipped.
@@ -97,4 +107,4 @@ clients: $(CLIENT_ENVIRONMENTS)
 		&& touch $@ || echo "make: the client $* cannot be installed, see .venv-clients/$*.log" >&2
 
 clean:
-	rm -rf $(VENV) .venv-clients .demo .coverage* .pytest-coverage.* .chromium.log .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-clients .demo .site .coverage* .pytest-coverage.* .chromium.log .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
 ``import qbatch`` loads almost nothing, so that the short commands start fast: a public name loads its module when it is first
 used (PEP 562).  README.md shows the packages and which may import which; the import contracts in ``pyproject.toml`` enforce
-it.  ``docs/notebook.md`` and ``help()`` describe the public names.
+it.  ``docs/how-to/use-in-a-notebook.md`` and ``help()`` describe the public names.
 
 ``qbatch.replay`` is both a package and a public function, and Python sets the attribute of a package to the submodule that was
 imported last.  So the attribute is always the module, and the module can be called.  ``import qbatch.replay.prepare``,

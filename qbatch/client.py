@@ -25,7 +25,7 @@ from qbatch.wire.errors import ErrorRecord, Refusal, refusal_of
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.paths import check_socket, socket_path, up_command
 from qbatch.wire.records import Done, EventRecord, JobRecord, Jobs
-from qbatch.wire.requests import ASKING, History, JobStatus, Request, Submit, Subscribe
+from qbatch.wire.requests import History, JobStatus, Question, Request, Submit, Subscribe
 
 Result = TypeVar("Result", bound=msgspec.Struct)
 
@@ -142,7 +142,7 @@ class ClientSession:
         self._number += 1
         number = self._number
         body = self._encoded(msgspec.structs.replace(request, id=number))
-        is_repeatable = isinstance(request, (Submit, *ASKING)) and not isinstance(request, Subscribe)
+        is_repeatable = isinstance(request, Submit | Question) and not isinstance(request, Subscribe)
         wait = self.timeout if timeout is not None and timeout < 0 else timeout
         first_break = 0.0
         while True:

@@ -73,7 +73,7 @@ def _written(document: dict[str, object], table: str, place: int) -> dict[str, o
 @app.command("keys")
 def keys() -> None:
     """List every key with its default and its meaning."""
-    from qbatch.daemon.config import KEYS
+    from qbatch.daemon.settings import KEYS
 
     rows = [[f"[[{key.table}]]" if key.table else "top", key.name, key.default, key.meaning] for key in KEYS]
     print_table("", ["table", "key", "default", "meaning"], rows, left=4)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from qbatch.cli.main import COMMANDS, app
-from qbatch.cli.pbs.command import Command
 from qbatch.cli.pbs.help_page import help_of
+from qbatch.cli.pbs.start import command_of
 from qbatch.daemon.commands import COMMANDS as INSTALLED
 from qbatch.distribution import __version__
 
@@ -97,7 +96,7 @@ def _tail(codes: dict[str, str], names: Iterable[str]) -> Iterator[str]:
 
 
 def _pbs_page(name: str) -> str:
-    command: Command = import_module(f"qbatch.cli.pbs.{name}").COMMAND
+    command = command_of(name)
     said = help_of(command)
     lines = [*_head(name, said.summary, "PBS commands of qbatch"), ".SH SYNOPSIS", ".nf"]
     lines += [escaped(line) for line in re.sub(r"\n +", "\n    ", command.usage).splitlines()]

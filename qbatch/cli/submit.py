@@ -116,10 +116,9 @@ def _uploaded(spec: Spec, socket: str | None) -> Spec:
 
 def _specification(options: list[str], words: list[str]) -> Spec:
     """Return the specification that qsub would make of these options and this script or command."""
-    from qbatch.cli.pbs.command import Call, CommandFault, UsageFault, surroundings
-    from qbatch.cli.pbs.getopt import OptionFault, parse_options
+    from qbatch.cli.pbs.attributes import SUBMISSION_OPTIONS
+    from qbatch.cli.pbs.command import Call, CommandFault, OptionFault, UsageFault, parse_options, surroundings
     from qbatch.cli.pbs.qsub import specification
-    from qbatch.cli.pbs.submission import LETTERS
 
     if len(words) == 1 and words[0] != "-" and "--" not in sys.argv and not Path(words[0]).is_file():
         raise InputError(f"{words[0]}: there is no such script (put a command after --)")
@@ -127,7 +126,7 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()
     told = sys.argv[sys.argv.index("submit") + 1 :] if "submit" in sys.argv else []
-    call = Call("submit", parse_options(arguments, LETTERS, False), here, told)
+    call = Call("submit", parse_options(arguments, SUBMISSION_OPTIONS), here, told)
     try:
         return specification(call)[0]
     except (UsageFault, OptionFault) as fault:

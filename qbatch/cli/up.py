@@ -210,8 +210,8 @@ def _settings(
     import msgspec
 
     from qbatch.daemon import config
+    from qbatch.daemon.config import emulated
     from qbatch.daemon.own_policies import load_tried
-    from qbatch.daemon.pool_executor import emulated
 
     settings = config.read_config(path) if path is not None else config.default_settings()
     if executor is not None and executor not in ("process", "emulated"):

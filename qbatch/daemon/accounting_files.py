@@ -1,4 +1,4 @@
-"""Accounting records as PBS writes them: one file a day, named YYYYMMDD, one record a line (spec/pbs.md section 6).
+"""Accounting records as PBS writes them: one file a day, named YYYYMMDD, one record a line (docs/spec/pbs.md section 6).
 
 Lines are appended after the commit that made them true.  After a crash the core makes the lines of the journal's tail
 again; those that are in the files already are not written twice.

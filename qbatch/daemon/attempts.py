@@ -1,4 +1,4 @@
-"""From a job that starts to what an executor needs: environment, node file, output files (spec/pbs.md sections 3, 4)."""
+"""From a job that starts to what an executor needs: environment, node file, output files (docs/spec/pbs.md sections 3, 4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The server's clock: real, scaled or virtual time, in microseconds.  The one place that reads the machine's clocks.
 
-Real time follows the wall, but never runs backwards (docs/daemon.md, "The machine's clock").  Between two looks it goes at the
+Real time follows the wall, but never runs backwards (docs/explanation/reliability.md).  Between two looks it goes at the
 pace of the monotonic clock; a step of the wall is the difference that has come up between the two.  A step forward is followed at
 once.  After a small step backward the clock stands until the wall has caught up; after a larger one it goes on, ahead of the
 wall, and says by how much.

@@ -14,8 +14,7 @@ import msgspec
 
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
-from qbatch.daemon.handlers.authority import permit
-from qbatch.daemon.handlers.verbs import MUTATORS
+from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.peers import actor_of, permit_executor
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
@@ -23,7 +22,7 @@ from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
-from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, PolicySet, Request, Submit
+from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
 from qbatch.wire.resources import check_resources
 
 log = logging.getLogger("qbatch")
@@ -205,7 +204,7 @@ class Connection(asyncio.Protocol):
         service, actor = self.service, self.actor
         try:
             permit(actor, request)
-            if type(request) in MUTATORS:
+            if isinstance(request, Command):
                 permit_executor(actor, request, service.settings.executor)
                 _check_entering(service.core, request)
                 if isinstance(request, PolicySet) and is_own(request.policy):

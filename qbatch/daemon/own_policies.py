@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from qbatch.daemon.settings import Settings
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import POLICIES, announced, load_policy, own_class
@@ -44,12 +43,12 @@ class OwnPolicies:
     """What the socket may set.
 
     Args:
-        settings: those in force.
+        listed: returns the policies that the configuration in force names.
         config: where they come from.
     """
 
-    def __init__(self, settings: Callable[[], Settings], config: str) -> None:
-        self._settings = settings
+    def __init__(self, listed: Callable[[], Sequence[str]], config: str) -> None:
+        self._listed = listed
         self._config = config
         self._one_at_a_time = asyncio.Lock()
 
@@ -69,9 +68,8 @@ class OwnPolicies:
                 raise Refusal("bad-value", str(error)) from None
 
     def _permit(self, policy: str) -> None:
-        asked, settings = own_class(policy), self._settings()
-        listed = (*settings.policies, *settings.shadows, *(pool.policy for pool in settings.pools))
-        if asked is not None and asked not in map(own_class, listed):
+        asked = own_class(policy)
+        if asked is not None and asked not in map(own_class, self._listed()):
             is_file = self._config != "built-in"
             place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
             raise Refusal(

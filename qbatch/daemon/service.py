@@ -106,7 +106,7 @@ class Service:
         self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
         self.shadows = ShadowProcess(self)
-        self.own_policies = OwnPolicies(lambda: self.settings, instance.config)
+        self.own_policies = OwnPolicies(lambda: self.settings.named_policies(), instance.config)
         self.stop_reason = ""
         self.is_full = False
         self.commits = 0

@@ -1,13 +1,25 @@
-"""The configuration as frozen values, checked; where it comes from is :mod:`qbatch.daemon.config`'s business."""
+"""The configuration as frozen values: each key is declared at the field that it sets, with its reader and its meaning.
+
+Reading (:mod:`qbatch.daemon.config`), ``qbatch config show --origin`` and ``qbatch config keys`` go by these declarations.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
 import msgspec
+from msgspec import structs
 
-from qbatch.model.machine import Host, Machine
-
-SECOND = 1_000_000
-"""Microseconds in a second."""
+from qbatch.daemon.executors.supervision.usage import CODES
+from qbatch.daemon.own_policies import load_tried
+from qbatch.model.errors import UsageError
+from qbatch.model.machine import Host, Machine, expand_names, parse_memory
+from qbatch.planning.policy import Policy
+from qbatch.policies.registry import load_policy, own_class
+from qbatch.wire.resource_rules import LENIENCIES
+from qbatch.wire.resources import MICROSECONDS, parse_duration
 
 ENFORCED = ("cput", "pcput")
 """Limits that a pool ends jobs for unless it says otherwise: those that OpenPBS always enforces."""
@@ -15,32 +27,226 @@ ENFORCED = ("cput", "pcput")
 MOST_SHADOWS = 4
 """Policies that can be followed in shadow at once."""
 
+TOP, POOL, QUEUE = "", "pool", "queue"
+"""The tables of a configuration file."""
 
-class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts that are scheduled together, with a policy of their own.
 
-    ``policy``: as ``--policy`` takes it.  ``single_host``: a job stays inside one host.  ``spans``: processors are
-    counted over the whole pool and a chunk may spread over hosts, as in a workload log.  ``runtime``: how long an
-    emulated job runs that does not say so itself: ``walltime``, ``fixed(S)``, ``uniform(A,B)``, ``exponential(MEAN)``.
-    ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
-    ``executor``: ``dask`` where each host is the Dask worker of its name, of the scheduler at ``address``; else as at the top.
-    ``directory``: where workers keep their attempts ("": where users' states are).  ``timeout``: microseconds for which the
-    scheduler or a worker may be silent until hosts are down.  ``enforce``: which of ``mem``, ``vmem``, ``cput`` and ``pcput`` end
-    a job that uses more of them than it asked for.
+class Key(NamedTuple):
+    """A key of the configuration file.
+
+    ``read`` returns the value for what the file says (None: as if it said nothing), or raises ValueError or a QbatchError.
+    ``default``: in words, where the default of the field does not say it.  ``name``: where it is not that of the field.
+    ``table``, ``field``: the table in which it stands, and the field that it sets.
     """
 
-    name: str
-    hosts: tuple[Host, ...]
-    policy: str = "easy"
-    single_host: bool = False
-    spans: bool = False
-    runtime: str = "walltime"
-    machine: Machine | None = None
-    executor: str = ""
-    address: str = ""
-    directory: str = ""
-    timeout: int = 30 * SECOND
-    enforce: tuple[str, ...] = ENFORCED
+    read: Callable[[Any], Any]
+    meaning: str
+    default: str = ""
+    name: str = ""
+    table: str = TOP
+    field: str = ""
+
+
+# Readers of values; they raise ValueError or a QbatchError
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text; put it in quotes")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", _text(value)):
+        raise ValueError(f"{value!r} is no name: a letter, then up to 14 letters, digits, - or _")
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError('must be a list of texts, such as ["a", "b"]')
+    return tuple(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) < value < 2**31:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 1:
+        raise ValueError(f"{value!r} is not a whole number of at least 1")
+    return int(value)
+
+
+def duration(value: Any) -> int | None:
+    """Read a time in seconds or as HH:MM:SS, into microseconds; an empty text is none."""
+    if value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f'{value!r} is no time; write seconds, or "HH:MM:SS"')
+    return parse_duration(str(value))
+
+
+def _hosts(value: Any) -> list[str]:
+    names = [value] if isinstance(value, str) else list(_texts(value))
+    found = [each for name in names for each in expand_names(name)]
+    check_host_names(found)
+    if not found:
+        raise ValueError("there is no host in it")
+    return found
+
+
+def check_host_names(names: list[str]) -> None:
+    """Raise ValueError for a name of a host that clients of PBS could not read."""
+    for each in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
+            raise ValueError(f"{each!r} is no name of a host: letters, digits, - and _ (no dots: clients cut there)")
+
+
+def _machine(value: Any) -> Any:
+    if not isinstance(value, str | dict):
+        raise ValueError(f'{value!r} is neither the name of a machine file, such as "origin2000", nor its tables')
+    return value
+
+
+def _policy(value: Any) -> str:
+    load_tried(_text(value))
+    return str(value)
+
+
+def _own_policies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    for each in names:
+        if own_class(each) != each:
+            raise ValueError(f'{each!r} is no class of a module, such as "mine:Smallest" (without parameters: all are taken)')
+    return names
+
+
+def _shadow_policies(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    if len(names) > MOST_SHADOWS:
+        raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
+    for each in names:
+        load_tried(each)
+        shadow_policy(each)
+    return names
+
+
+def shadow_policy(text: str) -> Policy:
+    """Return the policy that a text names, to be followed in shadow.
+
+    Raises:
+        UsageError: if there is no such policy, or if it resizes jobs while they run: how long a real job will run is not
+            known, so nobody knows what it would have left to do after a change.
+    """
+    policy = load_policy(text)
+    if getattr(policy, "is_malleable", False):
+        raise UsageError(
+            f"policy {text!r} resizes running jobs and cannot be followed in shadow; let it decide (qbatch policy set), or "
+            f"replay the history: qbatch replay --policy {text}"
+        )
+    return policy
+
+
+def _address(value: Any) -> str:
+    found = re.fullmatch(r"[a-z]+://[^\s/]+:([0-9]{1,5})", value) if isinstance(value, str) else None
+    if found is None or not 0 < int(found[1]) < 65536:
+        raise ValueError(f'{value!r} is no address of a Dask scheduler, such as "tcp://head:8786"')
+    return str(value)
+
+
+def _runtime(value: Any) -> str:
+    parse_runtime(_text(value))
+    return str(value)
+
+
+_FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
+
+
+def parse_runtime(text: str) -> tuple[str, int, int]:
+    """Return kind and parameters in microseconds of ``walltime``, ``fixed(60)``, ``uniform(10,20)``, ``exponential(30)``.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    found = _FORM.fullmatch(text)
+    wanted = {"walltime": 0, "fixed": 1, "exponential": 1, "uniform": 2}
+    given = 0 if found is None else sum(part is not None for part in found.groups()[1:])
+    if found is None or given != wanted[found[1]]:
+        raise ValueError(f"{text!r} is no run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
+    low = round(float(found[2] or 0) * MICROSECONDS)
+    high = round(float(found[3] or 0) * MICROSECONDS)
+    if found[1] == "uniform" and high < low:
+        raise ValueError(f"{text!r}: the second number is smaller than the first")
+    return found[1], low, high
+
+
+def _one_of(*known: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"{value!r} is not known (known: {', '.join(known)})")
+        return str(value)
+
+    return read
+
+
+def _some_of(known: Collection[str]) -> Callable[[Any], tuple[str, ...]]:
+    def read(value: Any) -> tuple[str, ...]:
+        names = _texts(value)
+        for each in names:
+            if each not in known:
+                raise ValueError(f"{each!r} is none of {', '.join(known)}")
+        return names
+
+    return read
+
+
+# Keys
+
+
+Texts = tuple[str, ...]
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts that are scheduled together, with a policy of their own; times in microseconds.
+
+    ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
+    """
+
+    name: Annotated[str, Key(_name, "the pool's name", '"main"')]
+    machine: Annotated[
+        Machine | None, Key(_machine, 'hosts and classes of a machine file ("origin2000", "hosts.toml"), or its tables')
+    ] = None
+    hosts: Annotated[
+        tuple[Host, ...],
+        Key(_hosts, 'names of hosts: "n[01-64]" or ["a", "b[1-4]"] (without machine)'),
+        Key(_count, "processors of each host (without machine)", name="cpus"),
+        Key(parse_memory, 'memory of each host, "64GB"; 0: not counted', "0", name="memory"),
+    ]
+    policy: Annotated[str, Key(_policy, "the policy of this pool", "as at the top")] = "easy"
+    single_host: Annotated[bool, Key(_flag, "a job stays inside one host, all its chunks together")] = False
+    spans: Annotated[bool, Key(_flag, "only processors in all count: a chunk may be taken apart, as in a workload log")] = False
+    runtime: Annotated[str, Key(_runtime, "run time if unsaid: walltime, fixed(60), uniform(1,9), exponential(30)")] = "walltime"
+    enforce: Annotated[
+        Texts, Key(_some_of(CODES), f"what ends a job that uses more than it asked for: {', '.join(CODES)}")
+    ] = ENFORCED
+    executor: Annotated[
+        str,
+        Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top"),
+    ] = ""
+    address: Annotated[str, Key(_address, 'the Dask scheduler, "tcp://head:8786" (with executor dask)', "none")] = ""
+    directory: Annotated[str, Key(_text, 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)')] = ""
+    timeout: Annotated[
+        int, Key(duration, "seconds that a Dask scheduler or worker may be silent until hosts are down", '"30"')
+    ] = 30 * MICROSECONDS
 
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:
@@ -53,65 +259,118 @@ def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime")
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue.  Times in microseconds, memory in bytes, None: no limit.  ``destinations`` make it a routing queue."""
+    """A queue.  Times in microseconds, memory in bytes, None: no limit."""
 
-    name: str
-    pool: str = ""
-    enabled: bool = True
-    started: bool = True
-    priority: int = 0
-    destinations: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    max_queued: int | None = None
-    max_queued_per_user: int | None = None
-    max_running: int | None = None
-    max_running_per_user: int | None = None
-    max_procs: int | None = None
-    min_procs: int | None = None
-    max_memory: int | None = None
-    max_walltime: int | None = None
-    min_walltime: int | None = None
-    default_walltime: int = 3600 * SECOND
-    default_memory: int = 0
+    name: Annotated[str, Key(_name, "the queue's name")]
+    pool: Annotated[str, Key(_text, "the pool in which its jobs run", "the first pool")] = ""
+    enabled: Annotated[bool, Key(_flag, "whether it takes jobs at the start")] = True
+    started: Annotated[bool, Key(_flag, "whether its jobs may run at the start")] = True
+    priority: Annotated[int, Key(_integer, "shown by qstat -Qf; policies order by arrival unless they say otherwise")] = 0
+    destinations: Annotated[Texts, Key(_texts, "makes it a routing queue: the first of these that takes the job gets it")] = ()
+    users: Annotated[Texts, Key(_texts, "only these users may submit ([]: all)")] = ()
+    groups: Annotated[Texts, Key(_texts, "only users of these groups may submit ([]: all)")] = ()
+    max_queued: Annotated[int | None, Key(_count, "jobs in the queue, running ones included")] = None
+    max_queued_per_user: Annotated[int | None, Key(_count, "jobs of one user in the queue")] = None
+    max_running: Annotated[int | None, Key(_count, "jobs that the policy may have running or next at once")] = None
+    max_running_per_user: Annotated[int | None, Key(_count, "the same for each user")] = None
+    max_procs: Annotated[int | None, Key(_count, "processors of one job")] = None
+    min_procs: Annotated[int | None, Key(_count, "processors that a job must ask for")] = None
+    max_memory: Annotated[int | None, Key(parse_memory, "memory of one job")] = None
+    max_walltime: Annotated[int | None, Key(duration, "walltime of one job")] = None
+    min_walltime: Annotated[int | None, Key(duration, "walltime that a job must ask for")] = None
+    default_walltime: Annotated[
+        int, Key(duration, "walltime of a job that gives none; max_walltime, if that is shorter", '"1:00:00"')
+    ] = 3600 * MICROSECONDS
+    default_memory: Annotated[int, Key(parse_memory, "memory of each chunk of a job that gives none")] = 0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the server goes by.
+    """Everything that the server goes by; times in microseconds.  ``history_kept``: None is for ever."""
 
-    ``executor``: ``process`` or ``emulated``.  ``kill_delay``: from TERM to KILL.  ``history_kept``: how long finished
-    jobs show in ``qstat -x`` (None: for ever).  ``dialect``: ``openpbs`` or ``torque``.  ``seed``: of the draws of
-    emulated runs.  ``shadows``: the policies that are followed beside the real ones.  ``policies``: classes of users' own
-    (``module:Class``) that the socket may set (:mod:`qbatch.daemon.own_policies`).  ``custom_resources``: resources that jobs
-    may ask for beside those of PBS; they are shown, and nothing counts them.  ``lenient``: what the server does not refuse
-    though OpenPBS does (:mod:`qbatch.wire.resource_rules`).  ``forecast_run_times``: by what forecasts end jobs, ``estimates``
-    (their walltimes) or ``predictions`` (:mod:`qbatch.daemon.forecast_run_times`).  ``login_shell``: whether a job's shell
-    is a login shell.
-    """
-
-    name: str = "qbatch"
-    executor: str = "process"
-    default_queue: str = "batch"
-    pools: tuple[Pool, ...] = ()
+    name: Annotated[
+        str, Key(_name, "the server's name, the part of a job identifier after the dot (no dots in it)", name="server")
+    ] = "qbatch"
+    executor: Annotated[
+        str, Key(_one_of("process", "emulated"), "process: scripts run for real; emulated: jobs are timers on emulated hosts")
+    ] = "process"
+    pools: Annotated[
+        tuple[Pool, ...], Key(_policy, "the policy of pools that name none (see: qbatch policies)", '"easy"', name="policy")
+    ] = ()
     queues: tuple[Queue, ...] = ()
-    operators: tuple[str, ...] = ()
-    managers: tuple[str, ...] = ()
-    kill_delay: int = 10 * SECOND
-    history_kept: int | None = None
-    is_history_shown: bool = True
-    max_array: int = 1_000_000
-    max_jobs: int = 10_000_000
-    max_jobs_per_user: int | None = None
-    mail_command: tuple[str, ...] = ()
-    dialect: str = "openpbs"
-    seed: int = 1
-    shadows: tuple[str, ...] = ()
-    policies: tuple[str, ...] = ()
-    custom_resources: tuple[str, ...] = ()
-    lenient: tuple[str, ...] = ()
-    forecast_run_times: str = "estimates"
-    login_shell: bool = True
+    default_queue: Annotated[str, Key(_text, "the queue of a job that names none; the only queue needs no naming")] = "batch"
+    operators: Annotated[Texts, Key(_texts, "users who may act on all jobs, queues and hosts")] = ()
+    managers: Annotated[
+        Texts, Key(_texts, "users who may also stop, reload and back up; root and the daemon's own user always may")
+    ] = ()
+    kill_delay: Annotated[int, Key(duration, "seconds from TERM to KILL", '"10"')] = 10 * MICROSECONDS
+    is_history_shown: Annotated[bool, Key(_flag, "whether qstat -x shows finished jobs", name="history")] = True
+    history_kept: Annotated[
+        int | None, Key(duration, 'how long qstat -x shows a finished job ("": for ever, as qbatch history does)', '""')
+    ] = None
+    max_jobs: Annotated[int, Key(_count, "live jobs that the server takes")] = 10_000_000
+    max_jobs_per_user: Annotated[int | None, Key(_count, "live jobs of one user")] = None
+    max_array: Annotated[int, Key(_count, "jobs in one array")] = 1_000_000
+    mail_command: Annotated[Texts, Key(_texts, "a program; gets the users as further arguments and the mail on stdin")] = ()
+    dialect: Annotated[
+        str, Key(_one_of("openpbs", "torque"), "openpbs or torque: the PBS dialect inside jobs (elsewhere: QBATCH_DIALECT)")
+    ] = "openpbs"
+    seed: Annotated[int, Key(_count, "seed of the draws of emulated run times")] = 1
+    shadows: Annotated[
+        Texts, Key(_shadow_policies, "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)")
+    ] = ()
+    policies: Annotated[
+        Texts,
+        Key(
+            _own_policies,
+            'policies of your own ("module:Class") that the running server may be set to, besides those of qbatch policies',
+        ),
+    ] = ()
+    custom_resources: Annotated[
+        Texts, Key(_texts, "resources that jobs may name beside those of PBS; shown, never counted")
+    ] = ()
+    lenient: Annotated[
+        Texts, Key(_some_of(LENIENCIES), f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}")
+    ] = ()
+    forecast_run_times: Annotated[
+        str,
+        Key(
+            _one_of("estimates", "predictions"),
+            "by what forecasts end jobs: estimates (walltimes), or predictions by the last two jobs of each user",
+        ),
+    ] = "estimates"
+    login_shell: Annotated[
+        bool, Key(_flag, "whether a job's shell is a login shell and reads the profile files, as in OpenPBS")
+    ] = True
 
     def pool_of(self, queue: Queue) -> Pool:
         """Return the pool that a queue's jobs run in: the named one, else the first."""
         return next((pool for pool in self.pools if pool.name == queue.pool), self.pools[0])
+
+    def named_policies(self) -> Texts:
+        """Return the policies that it names."""
+        return (*self.policies, *self.shadows, *(pool.policy for pool in self.pools))
+
+
+def _keys_of(table: str, kind: type[msgspec.Struct]) -> Iterator[Key]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in structs.fields(kind):
+        usual = "required" if field.default is msgspec.NODEFAULT else "none" if field.default is None else written(field.default)
+        for key in getattr(hints[field.name], "__metadata__", ()):
+            name, default = key.name or field.name, key.default or usual
+            yield key._replace(table=table, field=field.name, name=name, default=default)
+
+
+def written(value: Any) -> str:
+    """Return a value as TOML has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(written(each) for each in value)}]"
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+KEYS = (*_keys_of(TOP, Settings), *_keys_of(POOL, Pool), *_keys_of(QUEUE, Queue))
+"""Every key of the configuration file."""

@@ -26,11 +26,10 @@ from typing import NoReturn, Protocol
 
 import msgspec
 
-from qbatch.daemon.config import shadow_policy
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.pass_driver import PassDriver
-from qbatch.daemon.settings import MOST_SHADOWS
+from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
 from qbatch.daemon.shadowing.team import Team
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError

@@ -3,7 +3,7 @@
 ``qbatch.db`` (SQLite through aiosqlite, one connection, exclusive): the journal of inputs, one row a commit; finished
 jobs for ever.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last row that was
 committed; a journal that ends before it has lost rows, and the daemon refuses to go on.  ``lock``: held while a daemon
-has the directory.  ``reserve``: space to give up when the disk is full.  Settings: spec/reliability.md section 3.
+has the directory.  ``reserve``: space to give up when the disk is full.  Settings: docs/spec/reliability.md section 3.
 """
 
 from __future__ import annotations

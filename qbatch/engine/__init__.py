@@ -1,9 +1,9 @@
 """The pure core: events of one instant go in, checked actions come out.
 
-What lives here: the states of a job, the mutable cluster (private), admission, the checking of actions, the
-audit, the explanations.  What changes a running job is a verb of ``qbatch.planning.kernels.verbs``.  What must never
-come in: a clock, a socket, a file, ``await``, randomness, and any policy: the engine receives one and hands it views.
+Contents: the states of a job, the mutable cluster (private), admission, the checking of actions, the
+audit, the explanations.  The verbs of ``qbatch.planning.kernels.verbs`` change running jobs.  The package never uses
+a clock, a socket, a file, ``await`` or randomness, and contains no policy: the engine receives one and passes views to it.
 
-Its face: ``qbatch.engine.engine.Engine``, ``qbatch.engine.round.Round``, ``qbatch.engine.states.State``; and
+Public: ``qbatch.engine.engine.Engine``, ``qbatch.engine.round.Round``, ``qbatch.engine.states.State``; and
 ``qbatch.engine.snapshot``, which keeps an engine as bytes.
 """

@@ -1,6 +1,6 @@
 """Admission: a job that could never run is refused when it is submitted, with the reason.
 
-The same rule, asked of the open hosts only, says which jobs are parked while hosts are closed.
+The same rule, applied to the open hosts only, determines which jobs are parked while hosts are closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 def _resources_refusal(machine: Machine, job: Job) -> Reason | None:
-    """Refuse a job that asks for more of a named resource than any host has, or for more in all than one host has."""
+    """Refuse a job that asks for more of a named resource than any host has, or for more in total than one host has."""
     for name, amount in job.resources:
         most = max((dict(host.resources).get(name, 0) for host in machine.hosts), default=0)
         if not 0 <= amount <= most:
@@ -71,7 +71,7 @@ def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
-    """Return which chunk can never be placed, or that they cannot be placed together."""
+    """Return which chunk can never be placed, or that the chunks cannot be placed together."""
     if is_plain(job) and job.procs <= machine.procs:
         return None
     if job.placing not in PLACINGS:
@@ -123,7 +123,7 @@ def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Rea
 
 
 def _host_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
-    """Return why a chunk can never be on the host that it asks for."""
+    """Return why a chunk can never be on the host that it names."""
     if wanted >= len(machine.hosts):
         return Reason("bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}")
     host = machine.hosts[wanted]
@@ -137,7 +137,7 @@ def _host_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Rea
 
 
 def _together_refusal(machine: Machine, job: Job) -> Reason | None:
-    """Say what is too much where each chunk alone would find a host of the empty machine."""
+    """Return what is too much, although each chunk alone would fit a host of the empty machine."""
     cpus, sizes = [host.cpus for host in machine.hosts], [host.memory for host in machine.hosts]
     if place_chunks(machine, cpus, sizes, job):
         return None
@@ -162,13 +162,13 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 class Admission:
-    """Which jobs the hosts of a machine that are not closed could ever hold."""
+    """The jobs that the open hosts of a machine could ever hold."""
 
     def __init__(self, machine: Machine, closed: frozenset[int] = frozenset()) -> None:
         hosts = tuple(host for place, host in enumerate(machine.hosts) if place not in closed)
         self.machine = msgspec.structs.replace(machine, hosts=hosts)
         if machine.chunked and closed:
-            # Chunks may ask for hosts by their places: a closed host keeps its place and has nothing.
+            # Chunks may name hosts by their numbers: a closed host keeps its number and has nothing.
             emptied = [
                 msgspec.structs.replace(host, cpus=0, memory=0) if place in closed else host
                 for place, host in enumerate(machine.hosts)
@@ -187,7 +187,7 @@ class Admission:
         } if machine.resources else {}  # fmt: skip
 
     def holds(self, asked: Int64Array) -> BoolArray:
-        """Tell which requests, ``[N, jobs]`` by resource, the hosts could hold, as :func:`refusal` would."""
+        """Return for each request, ``[N, jobs]`` by resource, whether the hosts could hold it, as :func:`refusal` would."""
         fits: BoolArray = asked[CPUS] <= self.widest
         if self._counts_memory:
             fits &= asked[MEMORY] <= self._memory[np.searchsorted(self._widths, -asked[CPUS], side="right")]
@@ -197,7 +197,7 @@ class Admission:
         return fits
 
     def takes(self, asked: Int64Array) -> BoolArray:
-        """Tell which requests without chunks, as :meth:`holds` takes them, the hosts could hold, also on a chunked machine."""
+        """Return the same for requests without chunks, also on a chunked machine."""
         if not self.machine.chunked:
             return self.holds(asked)
         kinds, kind_of = np.unique(asked[:NAMED], axis=1, return_inverse=True)
@@ -205,7 +205,7 @@ class Admission:
         return np.array([self.refusal(job) is None for job in jobs], np.bool_)[kind_of.ravel()]
 
     def holds_chunks(self, shapes: Shapes, rows: Int64Array) -> BoolArray:
-        """Tell for which rows the hosts of a chunked machine could hold the chunks: jobs of one shape are alike."""
+        """Return for each row whether the hosts of a chunked machine could hold its chunks: jobs of one shape are alike."""
         asked, inverse = np.unique(shapes.of[rows], return_inverse=True)
         there = [host.cpus for host in self.machine.hosts], [host.memory for host in self.machine.hosts]
         hosts, fit = np.array([there, there], np.int64), np.empty(len(asked), np.int64)

@@ -1,6 +1,6 @@
-"""What an engine asks its policy beside a pass: why a job waits, what would become of another one, what one costs.
+"""Questions of an engine to its policy outside a pass: why a job waits, the outcome of another job, the price of one.
 
-Nothing is changed by a question.  An error inside a policy is a defect of it, and is told with its place.
+A question changes nothing.  An error inside a policy is reported with its place in the policy's code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from qbatch.planning.view import View
 
 
 class AsksPolicy:
-    """The side of an engine that asks its policy and changes nothing."""
+    """The part of an engine that asks its policy and changes nothing."""
 
     machine: Machine
     policy: Policy
@@ -38,11 +38,11 @@ class AsksPolicy:
     _watch: audit.Watch | None
 
     def view(self) -> View:
-        """Return the state as it is now, as a policy would see it if nothing happened."""
+        """Return the current state, as a policy would see it if nothing happened."""
         return View(self._window, self.now or 0, self.machine, self._cluster.waiting.rows, self._memory)
 
     def explain(self, row: int) -> Reason:
-        """Return why a waiting job waits, by the state after the last pass; under time sharing, why one stands still."""
+        """Return why a waiting job waits, by the state after the last pass; under time sharing also why a job is suspended."""
         state = STATES[self._cluster.codes[row]]
         is_own = state is State.SUSPENDED and row not in self._cluster.left_behind
         is_standing = is_own and isinstance(self.policy, Phased)
@@ -58,12 +58,12 @@ class AsksPolicy:
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
-        return Reason("policy", who, f"{view.free_procs} processors are free, but {who} gave no start to it")
+        return Reason("policy", who, f"{view.free_procs} processors are free, but {who} did not start it")
 
     def quote(self, job: Job, at: int | None = None) -> Quote | None:
-        """Return what would become of a job that arrived at ``at`` (now, if none is given), or None: the policy cannot say.
+        """Return the outcome of a job that arrived at ``at`` (default: now), or None if the policy cannot predict it.
 
-        Nothing is left of the question.  Of a job that only closed hosts could hold nothing is known.
+        The question leaves no trace.  For a job that only closed hosts could hold the answer is None.
 
         Raises:
             DecisionError: the policy failed, or changed its memory (seen by an audited engine).
@@ -82,14 +82,14 @@ class AsksPolicy:
         return quote
 
     def phase(self) -> Phase | None:
-        """Return whose turn it is, or None: the policy does not divide the time."""
+        """Return the current phase, or None: the policy does not divide the time."""
         if not isinstance(self.policy, Phased):
             return None
         policy, view = self.policy, self.view()
         return checks.answer(self._ask(lambda: policy.phase(view)), Phase, name_of(policy))
 
     def host_queues(self) -> list[list[int]] | None:
-        """Return by host the rows that wait for it, in order, or None: the policy keeps no queues of hosts."""
+        """Return by host the rows that wait for it, in order, or None: the policy keeps no host queues."""
         if not isinstance(self.policy, Queueing):
             return None
         policy, view = self.policy, self.view()
@@ -103,9 +103,9 @@ class AsksPolicy:
         return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
 
     def room_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
-        """Return where a waiting job could start now (on these hosts, if some are named), empty: nowhere.
+        """Return the allocation with which a waiting job could start now (on these hosts, if given); empty if there is none.
 
-        What a suspended job had is not free: the policy counts on it.
+        Resources that a suspended job had are not free: the policy counts on them.
         """
         cluster = self._cluster
         free, free_memory = list(cluster.free), list(cluster.free_memory)
@@ -126,7 +126,7 @@ class AsksPolicy:
         return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        """Ask the policy something; an error inside it is a defect of the policy, and is told with its place."""
+        """Ask the policy; an error inside it is reported as the policy's, with its place."""
         try:
             return question()
         except QbatchError:
@@ -141,7 +141,7 @@ class AsksPolicy:
         return DecisionError(f"policy {name_of(self.policy)} failed {when}, {place.filename}:{place.lineno}: {text}")
 
     def _decisions(self, view: View) -> list[Action]:
-        """Return what the policy decides: all of it, before any of it changes what the policy was looking at."""
+        """Return all decisions of the policy, before any of them changes the state that it was looking at."""
         try:
             decisions = list(self.policy.decide(view))
         except QbatchError:
@@ -151,6 +151,6 @@ class AsksPolicy:
         for action in decisions:
             if type(action) not in checks.CHECKS:
                 raise DecisionError(
-                    f"policy {name_of(self.policy)} gave {action!r}, which is no action of qbatch.model.actions"
+                    f"policy {name_of(self.policy)} gave {action!r}, which is not an action of qbatch.model.actions"
                 )
         return decisions

@@ -33,7 +33,7 @@ def hosts_of(allocation: Allocation) -> frozenset[int]:
 
 
 class Watch:
-    """Checks a cluster after every round, against books of its own."""
+    """Checks a cluster after every round, against its own records."""
 
     def __init__(self) -> None:
         self.last: int | None = None
@@ -43,7 +43,7 @@ class Watch:
         self.hosts: dict[int, frozenset[int]] = {}
 
     def resume(self, cluster: Cluster, now: int | None) -> None:
-        """Begin with a cluster that has a past."""
+        """Begin with a cluster in the middle of its work."""
         self.last = now
         self.promised = dict(cluster.promises)
         self.starts = {row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)}
@@ -53,7 +53,7 @@ class Watch:
         """Check everything that must hold after a round.
 
         Raises:
-            AuditError: naming the invariant, the instant and what was found.
+            AuditError: names the invariant, the instant and the finding.
         """
         for problem in self._problems(cluster, done):
             raise AuditError(f"audit at {done.at / 1e6:.15g} s: {problem}")
@@ -96,12 +96,12 @@ class Watch:
             yield f"the promise to job {number} was broken and not recorded, or the other way round"
 
     def _moved(self, cluster: Cluster, done: Round) -> Iterator[str]:
-        """A job that goes on does so on the hosts on which it was suspended."""
+        """Check that a job resumes on the hosts on which it was suspended."""
         for action in done.actions:
             if isinstance(action, Resume) and action.row in cluster.running:
                 hosts = hosts_of(cluster.running[action.row].allocation)
                 if hosts != self.hosts.pop(action.row, hosts):
-                    yield f"job {cluster.job(action.row).number} goes on on other hosts than its own"
+                    yield f"job {cluster.job(action.row).number} resumes on other hosts than its own"
         for row, run in cluster.suspended.items():
             self.hosts.setdefault(row, hosts_of(run.allocation))
         if len(self.hosts) > len(cluster.suspended):
@@ -189,12 +189,13 @@ def breaches(
     schedule: Schedule, *, is_one_pool: bool = True, hosts: Sequence[Host] = (), has_trials: bool = False,
     keeps_deadlines: bool = False,
 ) -> list[str]:  # fmt: skip
-    """Return what is wrong with a finished schedule, at most one line an invariant.
+    """Return the breaches in a finished schedule, at most one line per invariant.
 
-    Capacity at every instant (on one pool of processors, or on each of ``hosts`` where jobs live inside one; their memory too,
-    unless the policy ``has_trials``, which have less than they ask for), no job started before its submission, no end before the
-    run time is over, promises kept; of jobs that ran in pieces, no two at once, and together the work that there was.  Where the
-    policy ``keeps_deadlines``: what was taken in ended by its deadline, unless a promise to it was broken on the way.
+    The invariants: capacity at every instant, on one pool of processors, or on each of ``hosts`` if each holds whole jobs; there
+    also memory, unless the policy ``has_trials``, which hold less than they ask for.  No job started before its submission; no
+    end before the run time is over; promises kept.  Of jobs with several execution intervals, no two overlap, and together they
+    contain all the work.  If the policy ``keeps_deadlines``: an accepted job ended by its deadline, unless a promise to it was
+    broken before.
     """
     work = schedule.workload
     found = []
@@ -229,7 +230,7 @@ def breaches(
 
 
 def _most_used(begins: Int64Array, ends: Int64Array, amounts: Int64Array) -> tuple[int, int]:
-    """Return the most that is in use at once, and the first instant at which it is; what ends at an instant is free then."""
+    """Return the most that is in use at once, and the first such instant; what ends at an instant is free then."""
     instants = np.concatenate([begins, ends])
     change = np.concatenate([amounts, -amounts])
     order = np.lexsort((change, instants))
@@ -244,7 +245,7 @@ def _overfull_hosts(
     schedule: Schedule, hosts: Sequence[Host], spans: tuple[Int64Array, Int64Array, Int64Array], where: Int64Array, *,
     has_trials: bool,
 ) -> list[str]:  # fmt: skip
-    """Return which hosts had more processors in use than they have, or more memory."""
+    """Return the hosts that had more processors or more memory in use than they have."""
     work, ran, found = schedule.workload, schedule.ran, []
     for place, host in enumerate(hosts):
         is_here = where == place
@@ -267,7 +268,7 @@ def _overfull_hosts(
 
 
 def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:
-    """Return whose pieces overlap, or do not add up to processors x run time (the last is rounded up to a microsecond)."""
+    """Return the jobs with execution intervals that overlap, or do not add up to processors x run time (rounded up to 1 us)."""
     work = schedule.workload
     done: dict[int, int] = {}
     last: dict[int, tuple[int, int]] = {}

@@ -1,7 +1,7 @@
-"""Whether an action may happen: job state, capacity, memory, hosts, promises.
+"""The checks of an action: job state, capacity, memory, hosts, promises.
 
-Each check returns nothing or raises ``DecisionError`` with the action, the instant, and what is wrong with it.
-Nothing is changed here.
+Each check returns nothing or raises ``DecisionError`` with the action, the instant, and the reason.
+Checks change nothing.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def _whole(action: Action, now: int, **values: object) -> None:
 
 
 def answer(found: Any, kind: type[_Answer], who: str) -> _Answer:
-    """Return what a policy says (a reason, a quote), which goes over sockets and into records.
+    """Return a policy's answer (a reason, a quote), which goes over sockets and into records.
 
     Raises:
-        DecisionError: it is no such thing, or holds other than texts and whole numbers of Python.
+        DecisionError: it has another type, or contains something other than texts and whole numbers of Python.
     """
     try:
         if not isinstance(found, kind):
@@ -69,7 +69,7 @@ def answer(found: Any, kind: type[_Answer], who: str) -> _Answer:
         msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=kind)
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         kinds = f"a {kind.__name__} of texts and whole numbers"
-        raise DecisionError(f"policy {who} says {found!r}, which is not {kinds}: {error}") from error
+        raise DecisionError(f"policy {who} returned {found!r}, which is not {kinds}: {error}") from error
     return found
 
 
@@ -89,10 +89,10 @@ def _start(cluster: Cluster, action: Start, now: int) -> Allocation:
     if action.allocation:
         return _allocation(cluster, action, now)
     job = cluster.job(action.row)
-    # If this finds hosts for the job, no other check is needed.
+    # If this finds hosts for the job, no other check is necessary.
     found = cluster.kind.allocation(cluster.machine, cluster.free, cluster.free_memory, job, cluster.free_resources)
     if not found:
-        raise _refused(action, now, f"no host has room for {job.procs} processors ({sum(cluster.free)} free in all)")
+        raise _refused(action, now, f"no host can now hold a job of {job.procs} processors ({sum(cluster.free)} free in total)")
     return found
 
 
@@ -135,7 +135,7 @@ def _until(action: Start | Resume, now: int) -> None:
 
 
 def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
-    """Check where a policy puts a job; return it in the form that the engine keeps."""
+    """Check where a policy puts a job; return the allocation in the engine's form."""
     job, machine = cluster.job(action.row), cluster.machine
     allocation = action.allocation
     _whole_parts(action, now)
@@ -177,7 +177,7 @@ def _whole_parts(action: Start, now: int) -> None:
 
 
 def _ranges(cluster: Cluster, action: Start, now: int) -> None:
-    """The chunks are on hosts of the machine, each once."""
+    """Check that the chunks are on hosts of the machine, each once."""
     before = 0
     for chunk in sorted(action.allocation, key=_first) if len(action.allocation) > 1 else action.allocation:
         if chunk.host < before or chunk.count < 1 or chunk.host + chunk.count > len(cluster.machine.hosts):
@@ -186,7 +186,7 @@ def _ranges(cluster: Cluster, action: Start, now: int) -> None:
 
 
 def _sizes(cluster: Cluster, job: Job) -> tuple[int, int]:
-    """Return the fewest and the most processors that a job takes; every job is malleable if the policy says so."""
+    """Return the fewest and the most processors that a job takes; every job is malleable if the policy sets it so."""
     if job.max_procs:
         return max(job.min_procs, 1), job.max_procs
     return (1 if cluster.is_malleable else job.procs), job.procs
@@ -198,20 +198,20 @@ def _no_trial(cluster: Cluster, action: Suspend | Resize, now: int) -> None:
 
 
 def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
-    """A trial lives inside one host, on as many processors as are asked for, with as much memory as it is given."""
+    """Check a trial run: it is inside one host, on as many processors as the job asks for, with the memory that it is given."""
     job, machine = cluster.job(action.row), cluster.machine
     if action.until is None:
-        raise _refused(action, now, "a trial must say until when")
+        raise _refused(action, now, "a trial must have an end (until)")
     if not job.is_rerunnable:
-        raise _refused(action, now, "the job may not be begun twice")
+        raise _refused(action, now, "the job may not start twice")
     _whole_parts(action, now)
     if not is_on_one_host(action.allocation) or not 0 <= action.allocation[0].host < len(machine.hosts):
-        raise _refused(action, now, "a trial is given its place, inside one host of the machine")
+        raise _refused(action, now, "a trial must have an allocation inside one host of the machine")
     chunk = action.allocation[0]
     if chunk.procs != job.procs or chunk.memory < 0:
         raise _refused(action, now, f"it allocates {chunk.procs} processors, the job asks for {job.procs}")
     if machine.chunked and not can_share_one_host(job):
-        raise _refused(action, now, "the chunks of the job cannot be on one host beside others")
+        raise _refused(action, now, "the chunks of the job cannot be on one host with other jobs")
     allocation = _with_resources(cluster, action, now, action.allocation)
     _room_on_hosts(cluster, action, now, allocation)
     return allocation
@@ -288,7 +288,7 @@ def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
     if type(at) is not int:
         _whole(action, now, at=at)
     if at < now or (told is not None and at > told):
-        raise _refused(action, now, f"a promise is not in the past and only moves earlier (told: {told})")
+        raise _refused(action, now, f"a promise is not in the past and only moves earlier (last promise: {told})")
     return ()
 
 
@@ -314,4 +314,4 @@ CHECKS: dict[type, Callable[..., Allocation]] = {
     Start: _start, Suspend: _suspend, Resume: _resume, Resize: _resize, Reject: _reject, Promise: _promise, Break: _break,
     WakeAt: _wake,
 }  # fmt: skip
-"""What may be asked for, and what is checked of it: each check returns where a start goes, of another action nothing."""
+"""The actions and their checks: each check returns the allocation of a start, and an empty one for other actions."""

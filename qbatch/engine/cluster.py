@@ -1,12 +1,12 @@
 """The state of a cluster as tables: jobs by row, the queue, hosts, the parts of running jobs.  Private to the engine.
 
-Policies see a :class:`ClusterWindow` of it.  Each method changes one fact; whether it may happen is checked before, in
-:mod:`qbatch.engine.checks`.
+Policies see a :class:`ClusterWindow` of it.  Each method changes one fact; :mod:`qbatch.engine.checks` checks before whether
+it may happen.
 
 A closed host shows nothing free: what is free there is *withheld*, and what its jobs give back is withheld too,
 until the host opens.  Waiting rows that the open hosts could never hold are *parked*, outside the queue.
 
-A daemon runs for years and its rows only grow: of a job that is over, one byte of state and five numbers stay.
+A daemon runs for years and its rows only grow: of an ended job, only one byte of state and five numbers stay.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _QUEUED = CODES[State.QUEUED]
 class Cluster:
     """Jobs by row, queue, parked, running and suspended jobs, hosts, promises.
 
-    ``jobs[row]``: the job while it lives, None once it is forgotten; ``codes[row]``: its state, of ``CODES``; ``columns``:
-    what it asks for and when it first started, for ever.  ``hosts[3, N, H]``: what is free, what there is (processors 0: closed),
-    and what is withheld; ``free`` and ``free_memory`` are rows of it.  ``runs``: what runs and what is suspended.
-    ``parts[4 + N, n]``: the parts of running jobs in order of expected end; the names of all rows stand in
+    ``jobs[row]``: the job until it is forgotten, then None; ``codes[row]``: its state, of ``CODES``; ``columns``:
+    what it asks for and when it first started, for ever.  ``hosts[3, N, H]``: the free amount, the total (processors 0: closed),
+    and the withheld amount; ``free`` and ``free_memory`` are rows of it.  ``runs``: the running and the suspended jobs.
+    ``parts[4 + N, n]``: the parts of running jobs in order of expected end; the names of all rows are in
     :mod:`qbatch.planning.kernels.tables`.
     """
 
@@ -67,14 +67,14 @@ class Cluster:
         self.hold_columns(table)
 
     def hold_columns(self, table: Int64Array) -> None:
-        """Keep the columns by row in this table, a row of it each, which has space for more jobs."""
+        """Keep the columns by row in this table, one per row of the table, with space for more jobs."""
         shown = read_only(table)
         asked = shown[ASKED:]
         self._table, self.long_columns = table, Columns(
             shown[SUBMITTED], asked[CPUS], shown[ESTIMATED], asked[MEMORY], shown[STARTED], asked
         )
         self._columns: Columns | None = None
-        # Entry by entry, NumPy takes three times as long as this.
+        # NumPy takes three times as long entry by entry.
         self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
         self.runs.hold_jobs(table)
 
@@ -88,14 +88,14 @@ class Cluster:
 
     @property
     def table(self) -> Int64Array:
-        """The columns of all rows so far, a row each, which may be written."""
+        """The writable columns of all rows so far, one per row of the table."""
         return self._table[:, : len(self.jobs)]
 
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
         seen, rows = self._columns, len(self.jobs)
-        if seen is None or len(seen.submit) != rows:  # a view is asked for several times a round
+        if seen is None or len(seen.submit) != rows:  # views are made several times per round
             submit, procs, estimate, memory, started, asked = self.long_columns
             seen = self._columns = Columns(
                 submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows], asked[:, :rows]
@@ -108,10 +108,10 @@ class Cluster:
         return self.runs.shown[:, : self.runs.count]
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return the expected ends, ascending, and the processors that open hosts have then, read-only, and how many they are,
-        maybe in longer arrays.
+        """Return the expected ends, ascending, the processors that open hosts get back then, and the number of entries; both
+        arrays are read-only and possibly longer.
 
-        On a machine where jobs may span hosts, what ends at one instant is one entry.
+        On a machine where jobs may span hosts, the ends of one instant are one entry.
         """
         runs = self.runs
         if runs.by_end is None:
@@ -123,21 +123,21 @@ class Cluster:
         return runs.by_end
 
     def job(self, row: int) -> Job:
-        """Return the job of a row that lives.
+        """Return the job of a row that is not over.
 
         Raises:
-            LookupError: it was over before this round.
+            LookupError: it ended before this round.
         """
         job = self.jobs[row]
         if job is None:
-            raise LookupError(f"the job of row {row} was over before this round, and is forgotten")
+            raise LookupError(f"the job of row {row} ended before this round and is forgotten")
         return job
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Give jobs (which carry their rows) their places; they are queued.
+        """Add jobs (which have their rows) to the queue.
 
         Raises:
-            DecisionError: for a job with a number beyond 64 bits; nothing is changed then.
+            DecisionError: for a job with a number beyond 64 bits; then nothing has changed.
         """
         first, space = len(self.jobs), self._table.shape[1]
         if first + len(jobs) > space:
@@ -153,24 +153,24 @@ class Cluster:
                     for column, amount in zip(named, self.machine.amounts(job.resources), strict=True):
                         column[row] = amount
         except (OverflowError, TypeError, ValueError) as error:
-            raise DecisionError(f"a job asks for what is no 64-bit whole number: {error}") from error
+            raise DecisionError(f"a job asks for an amount that is not a 64-bit whole number: {error}") from error
         self.jobs += jobs
         self.codes += bytes((_QUEUED,)) * len(jobs)
         if self.shapes is not None:
             self.shapes.add(jobs)
 
     def leave_queue(self, row: int) -> None:
-        """Take a row out of the queue, or from among the parked ones."""
+        """Remove a row from the queue, or from the parked ones."""
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
     @property
     def free_resources(self) -> list[list[int]]:
-        """What is free of each of ``Machine.resources``, by host."""
+        """The free amount of each of ``Machine.resources``, by host."""
         return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist()) if self.machine.resources else []
 
     def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
         """Return the host, the name and the free amount of the first named resource that does not suffice for an allocation; None
-        where all suffice."""
+        if all suffice."""
         names = self.machine.resources
         for chunk in allocation if names else ():
             free = self.hosts[FREE, NAMED:, chunk.host].tolist()
@@ -180,7 +180,7 @@ class Cluster:
         return None
 
     def width(self, row: int, procs: int) -> int:
-        """Return on how many of its processors a job works: one that takes whole hosts does not use all that it takes."""
+        """Return the number of its processors that a job uses: one that takes whole hosts does not use all of them."""
         job = self.job(row)
         return job.procs if job.is_exclusive and self.machine.chunked else procs
 
@@ -196,12 +196,12 @@ class Cluster:
         self.closed, self.runs.by_end = closed, None
 
     def shaped_rows(self) -> Int64Array:
-        """Return the rows that wait or can wait again, ascending: those whose shapes are known on a chunked machine."""
+        """Return the rows that wait or can wait again, ascending: on a chunked machine their shapes are kept."""
         return np.sort(np.concatenate([self.waiting.rows, self.parked.rows, np.fromiter(self.trials, np.int64)]))
 
 
 class _Jobs(Sequence[Job]):
-    """The jobs by row, for looking only; a job that was over before this round is no longer there."""
+    """The jobs by row, read-only; a job that ended before this round is no longer there."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._job, self._length = cluster.job, cluster.jobs.__len__
@@ -214,7 +214,7 @@ class _Jobs(Sequence[Job]):
 
 
 class ClusterWindow:
-    """What of a cluster a policy may look at (:class:`qbatch.planning.view.Window`), made when a view asks for it."""
+    """The part of a cluster that a policy may read (:class:`qbatch.planning.view.Window`), made when a view asks for it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -227,21 +227,21 @@ class ClusterWindow:
 
     @property
     def columns(self) -> Columns:
-        """What was asked for, by row."""
+        """The requests, by row."""
         return self._cluster.columns
 
     @property
     def long_columns(self) -> Columns:
-        """The same in longer arrays, which are made anew only when they have to grow."""
+        """The same in longer arrays, which are replaced only when they have to grow."""
         return self._cluster.long_columns
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or were over in this round."""
+        """Return the jobs of rows that wait or run, or ended in this round."""
         return map(self._cluster.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The free processors by host: none where a job left behind waits for its own."""
+        """The free processors by host: none where a suspended job of an earlier policy waits for its own."""
         cluster = self._cluster
         if not cluster.left_behind:
             return tuple(cluster.free)
@@ -255,7 +255,7 @@ class ClusterWindow:
 
     @property
     def free_resources(self) -> tuple[tuple[int, ...], ...]:
-        """What is free of each of ``Machine.resources``, by host."""
+        """The free amount of each of ``Machine.resources``, by host."""
         return tuple(map(tuple, self._cluster.free_resources))
 
     @property
@@ -266,7 +266,7 @@ class ClusterWindow:
 
     @property
     def amounts(self) -> Int64Array:
-        """The processors that are free again then."""
+        """The processors that become free then."""
         _, amounts, count = self._cluster.by_end()
         return amounts[:count]
 
@@ -282,7 +282,7 @@ class ClusterWindow:
 
     @property
     def shapes(self) -> Shapes | None:
-        """What the waiting jobs of a chunked machine ask for."""
+        """The requests of the waiting jobs of a chunked machine."""
         return None if self._cluster.shapes is None else self._cluster.shapes.arrays
 
     @property

@@ -1,13 +1,13 @@
 """The engine: events of one instant in, checked actions out.
 
-``Engine.handle(at, events)`` is one round of design.md, "The meaning of one instant": completions and stops, by
-sequence; timers; trials that go back to the queue; what was taken back; hosts that close and open; starts that an
+``Engine.handle(at, events)`` is one round of docs/design.md, "The meaning of one instant".  The order: completions and stops, by
+sequence; timers; trial runs that go back to the queue; withdrawals; hosts that close and open; starts that an
 operator forced; arrivals, by (submit, number); one pass.  If the actions of the pass cause an event at the same instant,
-the driver calls ``handle`` again with the same ``at``.  Where the policy ``may_refuse``, that pass is the answer to the
+the driver calls ``handle`` again with the same ``at``.  If the policy ``may_refuse``, that pass is the answer to the
 arrivals.
 
-The engine never learns how long a job will run: the driver (an executor, or a replay's calendar) launches what
-``Start`` and ``Resume`` say and tells of the end with ``Finished``.  It asks ``next_timer`` when to call without an
+The engine never knows how long a job will run: the driver (an executor, or a replay's calendar) launches each
+``Start`` and ``Resume`` and reports the end with ``Finished``.  It asks ``next_timer`` when to call without an
 event.
 """
 
@@ -54,7 +54,7 @@ _NOTHING: tuple[int, ...] = ()
 _QUEUED = CODES[State.QUEUED]
 
 _MANY = 64
-"""Rows above which what is done to each of them is done to their arrays."""
+"""With more rows than this, changes are made to arrays instead of row by row."""
 
 
 class Engine(AsksPolicy):
@@ -62,7 +62,7 @@ class Engine(AsksPolicy):
 
     Args:
         machine: hosts and how jobs may use them.
-        policy: decides; the engine keeps its record.
+        policy: makes the decisions; the engine keeps its record.
         is_audited: check the invariants after every round (and raise ``AuditError``).
 
     ``may_refuse``: whether the policy may refuse a job that the machine could run (:class:`qbatch.planning.policy.Policy`).
@@ -91,11 +91,11 @@ class Engine(AsksPolicy):
     ) -> Round:  # fmt: skip
         """Apply the events that fall on the instant ``at`` and make one pass.
 
-        ``arrivals``: jobs that arrive at it, in order of (submit, number), where no event says so; ``finished``: rows that end,
-        ascending, where no event says so.
+        ``arrivals``: jobs that arrive at it, in order of (submit, number), in addition to events; ``finished``: rows that end,
+        ascending, in addition to events.
 
         Raises:
-            DecisionError: if time runs backwards, an event does not fit a job's state, or the policy asks for
+            DecisionError: time runs backwards, an event does not fit a job's state, or the policy asks for
                 something that may not happen.
         """
         if self.now is not None and at < self.now:
@@ -145,7 +145,7 @@ class Engine(AsksPolicy):
         """Withdraw jobs, close and open hosts, start forced jobs, and resume those that another policy left suspended.
 
         Returns:
-            The rows that left the queue, the actions that were carried out, and whether the policy has to plan anew.
+            The rows that left the queue, the actions that were carried out, and whether the policy has to plan again.
         """
         cluster, forced = self._cluster, happened.forced
         withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
@@ -158,7 +158,7 @@ class Engine(AsksPolicy):
 
     @property
     def closed(self) -> frozenset[int]:
-        """The hosts that are closed, by their places in ``machine.hosts``."""
+        """The closed hosts, by their index in ``machine.hosts``."""
         return self._cluster.closed
 
     @property
@@ -168,26 +168,26 @@ class Engine(AsksPolicy):
 
     @property
     def queue_length(self) -> int:
-        """How many jobs wait in the queue; parked ones are not in it."""
+        """The number of jobs in the queue; parked ones are not in it."""
         return len(self._cluster.waiting)
 
     @property
     def runs(self) -> RunTables:
-        """What runs, for a driver that knows how long jobs run."""
+        """The running and suspended jobs, for a driver that knows how long jobs run."""
         return self._cluster.runs
 
     def check_exchange(self, policy: Policy) -> None:
         """Check that a policy can take over the suspended jobs.
 
         Raises:
-            UsageError: it shares hosts among all jobs there, and the memory of those on disk may be more than the hosts have; or
+            UsageError: it shares hosts among all jobs there, and the memory of suspended jobs may be more than the hosts have; or
                 it does not know the resources of the machine.
         """
         check_resources(policy, self.machine)
         on_disk = sum(not run.holds_memory for run in self._cluster.suspended.values())
         if on_disk and self.machine.counts_memory and getattr(policy, "is_malleable", False):
             raise UsageError(
-                f"policy {name_of(policy)} cannot take over while {on_disk} job{'' if on_disk == 1 else 's'} on disk "
+                f"policy {name_of(policy)} cannot take over while {on_disk} job{'' if on_disk == 1 else 's'} suspended to disk "
                 "gave their memory back, of which the hosts may not have enough for all; set another policy first, and this one "
                 "when they run again"
             )
@@ -195,14 +195,14 @@ class Engine(AsksPolicy):
     def exchange_policy(self, policy: Policy) -> None:
         """Let another policy decide from here on, over the jobs that wait and run.
 
-        It begins with an empty record, and its first pass is told that the machine has changed: it plans anew from what
-        runs and from the queue.  What the policy before it promised, and when it wanted to be woken, is forgotten.  Trials are
-        over and their jobs wait again at the next pass.  A suspended job goes on as soon as its own processors are free; until
-        then nothing else on its hosts is free to the new policy, which is told in each pass that the machine has changed.
+        It begins with an empty record, and in its first pass the machine counts as changed: it plans again from what
+        runs and from the queue.  Promises and wake-up instants of the previous policy are forgotten.  Trial runs are
+        over and their jobs wait again at the next pass.  A suspended job resumes as soon as its own processors are free; until
+        then nothing else on its hosts is free to the new policy, and in each pass the machine counts as changed.
         A policy that is malleable or divides the time resumes the suspended jobs itself.
 
         Raises:
-            QbatchError: the policy refuses the machine, or shares hosts among jobs of which some are on disk without their
+            QbatchError: the policy refuses the machine, or shares hosts among jobs of which some are suspended without their
                 memory; nothing has changed.
         """
         self.check_exchange(policy)
@@ -235,7 +235,7 @@ class Engine(AsksPolicy):
         return STATES[self._cluster.codes[row]]
 
     def is_trial(self, row: int) -> bool:
-        """Tell whether a row runs a trial now."""
+        """Return whether a row is on a trial run now."""
         return row in self._cluster.trials
 
     def promise_to(self, row: int) -> int | None:
@@ -243,9 +243,9 @@ class Engine(AsksPolicy):
         return self._cluster.promises.get(row)
 
     def _take_up(self) -> Iterator[Action]:
-        """Resume the jobs that an earlier policy left suspended, in order of sequence, where their processors are free.
+        """Resume the jobs that an earlier policy left suspended, in order of sequence, if their processors are free.
 
-        The processors of jobs that the present policy has suspended are not free: the policy counts on them.
+        The processors of jobs that the current policy has suspended are not free: the policy counts on them.
         """
         cluster = self._cluster
         left_behind = cluster.left_behind
@@ -279,8 +279,8 @@ class Engine(AsksPolicy):
         return self._cluster.runs.end(row, self.now or 0)
 
     def _end_quanta(self, at: int, returned: Set[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """End what was to run until now; return the trials that wait again, the rows that were suspended, and which of
-        the former only closed hosts could hold."""
+        """End what was to run until now; return the trial runs that wait again, the rows that were suspended, and those of
+        the former that only closed hosts could hold."""
         cluster = self._cluster
         due = {row for row, until in cluster.until.items() if until <= at}
         over = cluster.trials if self._is_new_policy else due & cluster.trials
@@ -291,13 +291,13 @@ class Engine(AsksPolicy):
         return requeued, stopped, self._requeue(requeued)
 
     def _requeue(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """Throw away what trials did and put them back into the queue; return those that only closed hosts could hold."""
+        """Discard the work of trial runs and put them back into the queue; return those that only closed hosts could hold."""
         cluster = self._cluster
         if not rows:
             return _NOTHING
         for row in rows:
             if row not in cluster.trials:
-                raise DecisionError(f"row {row} cannot be returned at {self.now}: it runs no trial")
+                raise DecisionError(f"row {row} cannot be returned at {self.now}: it is not a trial")
             self._change(row, "returned")
             cluster.runs.give_up(row, self.now or 0)
         places = np.array(rows, np.int64)
@@ -307,7 +307,7 @@ class Engine(AsksPolicy):
         return tuple(places[~could].tolist())
 
     def _forget(self) -> None:
-        """Drop the jobs that were over by the last round: policies could look at them then."""
+        """Drop the jobs that ended by the last round, when policies could still read them."""
         jobs, promises = self._cluster.jobs, self._cluster.promises
         for row in self._over:
             jobs[row] = None
@@ -315,7 +315,7 @@ class Engine(AsksPolicy):
         self._over.clear()
 
     def _withdraw_all(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """Take rows (ascending) back; return those that a policy knows of."""
+        """Withdraw rows (ascending); return those that a policy knows."""
         cluster = self._cluster
         if len(rows) > _MANY and not cluster.closed and rows[0] >= 0 and rows[-1] < len(cluster.codes):
             codes, places = np.frombuffer(cluster.codes, np.uint8), np.array(rows, np.int64)
@@ -327,7 +327,7 @@ class Engine(AsksPolicy):
         return tuple(row for row in rows if self._withdraw(row))
 
     def _withdraw(self, row: int) -> bool:
-        """Take a row back; tell whether a policy knows of it (it does not of one that is parked)."""
+        """Withdraw a row; return whether a policy knows it (a parked row is unknown)."""
         cluster = self._cluster
         was = STATES[cluster.codes[row]] if 0 <= row < len(cluster.jobs) else None
         self._change(row, "withdrawn")
@@ -340,7 +340,7 @@ class Engine(AsksPolicy):
         return True
 
     def _close_and_open(self, changes: Sequence[HostClosed | HostOpened]) -> bool:
-        """Close and open hosts; tell whether that changed which are closed."""
+        """Close and open hosts; return whether the set of closed hosts changed."""
         closed = set(self._cluster.closed)
         for event in changes:
             if not 0 <= event.host < len(self.machine.hosts):
@@ -356,7 +356,7 @@ class Engine(AsksPolicy):
         return True
 
     def _park(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Park who needs closed hosts, bring back who does not any more; return both."""
+        """Park jobs that need closed hosts, bring back those that no longer do; return both."""
         cluster = self._cluster
         queue, parked = cluster.waiting.rows, cluster.parked.rows
         leave, back = queue[~self._could_run(queue)], parked[self._could_run(parked)]
@@ -381,7 +381,7 @@ class Engine(AsksPolicy):
         jobs = [job if job.row == row else replace(job, row=row) for row, job in enumerate(jobs, first)]
         cluster.add(jobs)
         doubtful = jobs
-        if len(jobs) > 1:  # most are known to fit by their columns alone
+        if len(jobs) > 1:  # the columns alone show that most fit
             columns, places = cluster.columns, np.arange(first, first + len(jobs))
             fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, places)
             doubtful = [job for job, does_fit in zip(jobs, fits.tolist(), strict=True) if job.resources or not does_fit]
@@ -401,7 +401,7 @@ class Engine(AsksPolicy):
         return tuple(arrived), tuple(refused), tuple(parked)
 
     def _forget_shapes(self) -> None:
-        """If there are many, forget the shapes of jobs that do not wait any more, nor can wait again."""
+        """If there are many, forget the shapes of jobs that do not wait and cannot wait again."""
         shapes = self._cluster.shapes
         if shapes is not None and shapes.is_full():
             shapes.renew(map(self._cluster.job, self._cluster.shaped_rows().tolist()))
@@ -425,7 +425,7 @@ class Engine(AsksPolicy):
             wake_at.insert(place, at)
 
     def _carry_out_seldom(self, action: Action) -> None:
-        """Do what is asked for that is not of the three of every day."""
+        """Carry out one of the rare actions."""
         match action:
             case Break():
                 del self._cluster.promises[action.row]
@@ -456,7 +456,7 @@ class Engine(AsksPolicy):
         )
 
     def _leave_queue(self, row: int) -> None:
-        """A waiting job starts."""
+        """Remove a starting job from the queue."""
         self._cluster.leave_queue(row)
 
     def _suspend(self, action: Suspend) -> None:

@@ -1,4 +1,4 @@
-"""The events that fall on one instant, in the order of design.md, "The meaning of one instant"."""
+"""The events that fall on one instant, in the order of docs/design.md, "The meaning of one instant"."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BY_SEQUENCE = attrgetter("submit", "number")
 class Happened(NamedTuple):
     """The events of one instant by kind.
 
-    ``finished``: rows, ascending; ``ran``: of these the run times that the driver told.  ``withdrawn``: rows, ascending.
-    ``returned``: rows of trials.  ``hosts``: which close and open, in order.  ``jobs``: which arrive, in order of (submit,
+    ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.  ``withdrawn``: rows, ascending.
+    ``returned``: rows of trial runs.  ``hosts``: closings and openings, in order.  ``jobs``: arrivals, in order of (submit,
     number).  ``forced``: starts by an operator.
     """
 
@@ -39,15 +39,15 @@ def sorted_out(events: Iterable[Event]) -> Happened:
     """Return the events of one instant by kind, each kind in order.
 
     Raises:
-        DecisionError: for something that is no event.
+        DecisionError: an event is of an unknown type.
     """
     kinds: dict[type, list[Any]] = {
         kind: [] for kind in (Finished, Returned, Submitted, Withdrawn, Forced, Woken, HostClosed, HostOpened)
     }
-    hosts: list[HostClosed | HostOpened] = []  # of a host that closes and opens at one instant, the last word holds
+    hosts: list[HostClosed | HostOpened] = []  # if a host closes and opens at one instant, the last event counts
     for event in events:
         if type(event) not in kinds:
-            raise DecisionError(f"{event!r} is no event")
+            raise DecisionError(f"{event!r} is not an event")
         kinds[type(event)].append(event)
         if isinstance(event, HostClosed | HostOpened):
             hosts.append(event)

@@ -1,9 +1,9 @@
-"""Any plain object as bytes and back: what a policy remembers, written without pickle.
+"""Any plain object as bytes and back: the memory of a policy, written without pickle.
 
-A value is a number, a text, bytes, None, or a list whose first entry says what it is: a list, tuple, set,
+A value is a number, a text, bytes, None, or a list with its kind as first entry: a list, tuple, set,
 dictionary, array, enumeration member, NamedTuple, msgspec Struct or an object of a class.  Classes are named by
-module and name, and only those of the rooms of qbatch or of the policy's own module are made again: the bytes
-cannot make anything run.  A mutable object that is met twice is written once and is one object again.
+module and name, and only classes of qbatch or of the policy's own module are made again: the bytes
+cannot run anything.  A mutable object that occurs twice is written once and is one object again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encode(value: Any, own_module: str) -> bytes:
     """Return a value as bytes; classes may come from qbatch or from ``own_module``.
 
     Raises:
-        InputError: for something that is not plain, naming its type.
+        InputError: a value is not plain; names its type.
     """
     try:
         return msgspec.msgpack.encode(_Writer(own_module).tree(value))
@@ -38,7 +38,7 @@ def decode(data: bytes, own_module: str) -> Any:
     """Return the value that :func:`encode` wrote.
 
     Raises:
-        InputError: if the bytes are no such value or name a class that may not be made.
+        InputError: the bytes are not such a value, or name a class that may not be made.
     """
     try:
         return _Reader(own_module).value(msgspec.msgpack.decode(data))
@@ -49,8 +49,8 @@ def decode(data: bytes, own_module: str) -> Any:
 
 
 def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
-    """Return an array as (dtype, shape, whether it may be written, bytes); of records the names and dtypes of the fields, and the
-    bytes of one field after another."""
+    """Return an array as (dtype, shape, whether it is writable, bytes); an array of records has the names and dtypes of its
+    fields, and the bytes of one field after another."""
     fields = {name: dtype for name, (dtype, *_) in (array.dtype.fields or {}).items()}
     if array.dtype.hasobject or any(dtype.shape or dtype.names for dtype in fields.values()):
         raise InputError(f"an array of {array.dtype} cannot be written down")
@@ -61,12 +61,12 @@ def array_tree(array: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def array_of(tree: Any) -> np.ndarray[Any, Any]:
-    """Return the array that :func:`array_tree` took apart."""
+    """Return the array of a tree that :func:`array_tree` made."""
     kind, shape, is_writeable, data = tree
     if isinstance(kind, str):
         array = np.frombuffer(data, dtype=np.dtype(kind)).reshape(shape).copy()
     else:
-        fields = np.dtype([(name, np.dtype(each)) for name, each in kind], align=True)  # as the tables of the core are
+        fields = np.dtype([(name, np.dtype(each)) for name, each in kind], align=True)  # like the tables of the core
         array, begin = np.zeros(shape, np.dtype((np.record, fields))), 0
         for name, each in kind:
             column = np.frombuffer(data, np.dtype(each), array.size, begin)
@@ -105,14 +105,14 @@ def _is_frozen(value: Any, kind: type) -> bool:
 
 
 class _Writer:
-    """Takes values apart."""
+    """Turns values into trees."""
 
     def __init__(self, own_module: str) -> None:
         self.own_module = own_module
         self.seen: dict[int, int] = {}
 
     def tree(self, value: Any) -> Any:
-        """Return a value as a tree that MessagePack can hold."""
+        """Return a value as a tree that MessagePack can represent."""
         kind = type(value)
         if value is None or kind in (bool, float, str, bytes):
             return value
@@ -130,8 +130,8 @@ class _Writer:
         if kind is dict:
             return ["d", *(self.tree(part) for pair in value.items() for part in pair)]
         if kind in (set, frozenset):
-            # Ordered by their bytes, so that equal sets are written alike; entries of a set are frozen, and each is
-            # numbered for itself.
+            # Ordered by their bytes, so that equal sets have equal bytes; entries of a set are frozen, and each is
+            # numbered separately.
             trees = [_Writer(self.own_module).tree(entry) for entry in value]
             return ["s" if kind is set else "f", *sorted(trees, key=msgspec.msgpack.encode)]
         if kind is bytearray:
@@ -162,7 +162,7 @@ class _Writer:
 
 
 class _Reader:
-    """Puts values together."""
+    """Turns trees into values."""
 
     def __init__(self, own_module: str) -> None:
         self.own_module = own_module
@@ -240,5 +240,5 @@ class _Reader:
         for part in name.split("."):
             found = getattr(found, part)
         if not isinstance(found, type) or found.__module__ != module or not issubclass(found, family):
-            raise InputError(f"a snapshot names {module}.{name}, which is no class of the right kind")
+            raise InputError(f"a snapshot names {module}.{name}, which is not a class of the right kind")
         return found

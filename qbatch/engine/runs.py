@@ -1,6 +1,6 @@
-"""What runs and what is suspended: each change is a verb of :mod:`qbatch.planning.kernels.verbs`, as in the compiled loops.
+"""The running and the suspended jobs; :mod:`qbatch.planning.kernels.verbs` makes each change, as in the compiled loops.
 
-The tables hold everything that a kernel reads; an allocation, as policies and drivers see it, is kept beside them.
+The tables hold everything that a kernel reads; allocations, for policies and drivers, are kept in addition.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run
 
 SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
-"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on what is asked of each resource."""
+"""Rows of ``Cluster.table``: submission, estimate, first start, and from ``ASKED`` on the request of each resource."""
 
 _NONE = np.empty(0, np.int64)
 _UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
 _WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
 
 Verbs = Callable[[JobColumns, LogTable, StateTables, ScheduleTable], Iterator[int]]
-"""Returns a generator on the tables that carries out ``counts.decided`` of ``state.actions`` at each step."""
+"""Returns a generator over the tables that carries out ``counts.decided`` of ``state.actions`` at each step."""
 
 
 def places_of(record: np.dtype[Any], *names: str) -> tuple[int, ...]:
-    """Return the places of some fields in a record."""
+    """Return the indices of some fields in a record."""
     fields = cast("tuple[str, ...]", record.names)
     return tuple(map(fields.index, names))
 
@@ -68,8 +68,8 @@ _SINCE, _DONE, _END, _UNTIL, _IS_TRIAL, _PROCS, _KEEPS = places_of(
 class RunTables:
     """The running jobs (``running``, in order of their last start) and the suspended ones, by row.
 
-    ``until``: when the engine suspends a running job, or ends its trial; ``trials``: the rows that run one.
-    ``jobs``, ``log``, ``state``, ``done``: the tables, as the kernels take them.  Entries of some, to look at one by one:
+    ``until``: when the engine suspends a running job, or ends its trial run; ``trials``: the rows of trial runs.
+    ``jobs``, ``log``, ``state``, ``done``: the tables, as the kernels take them.  For access to single entries:
     ``counts``; ``cells``, the runs by row and field; ``ended``, the rows that ended in a round of a loop; ``endings``.
     ``shown``, ``ends``, ``amounts``: the parts of running jobs, and two rows of them, read-only and longer than what is in use.
     """
@@ -92,7 +92,7 @@ class RunTables:
         self.hold(_columns(table), _UNKNOWN, state, _schedule(table, np.zeros(rows, np.int64)), _verbs_on)
 
     def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
-        """Hold these tables; ``make`` returns what carries out verbs on them."""
+        """Hold these tables; ``make`` returns a generator that carries out verbs on them."""
         self.jobs, self.log, self.state, self.done, self._make = jobs, log, state, done, make
         self._steps: Iterator[int] | None = None
         self.counts, self._action = _cells_of(state.counts), _cells_of(state.actions)
@@ -104,27 +104,27 @@ class RunTables:
         self.by_end = None
 
     def hold_jobs(self, table: Int64Array) -> None:
-        """Hold longer columns of jobs.  Of a job that has not begun, nothing in the tables of runs is looked at."""
+        """Hold longer columns of jobs.  The tables of runs have no valid values for a job that has not begun."""
         runs, host = longer(self.state.runs, table.shape[1]), longer(self.done.host, table.shape[1])
         self.hold(_columns(table), self.log, self.state._replace(runs=runs), _schedule(table, host), self._make)
 
     def hold_log(self, log: LogTable) -> None:
-        """Hold what is known of how long jobs run."""
+        """Hold the known run times of jobs."""
         self.hold(self.jobs, log, self.state, self.done, self._make)
 
     def hold_state(self, **tables: Any) -> None:
-        """Hold some tables of the state instead of those that were there."""
+        """Replace some tables of the state."""
         self.hold(self.jobs, self.log, self.state._replace(**tables), self.done, self._make)
 
     @property
     def intervals(self) -> Int64Array | None:
-        """The execution intervals, of which each has the fields of ``INTERVAL``; None where there are none."""
+        """The execution intervals, each with the fields of ``INTERVAL``; None if there are none."""
         count = self.counts[_INTERVALS]
         return self.state.intervals[:count].view(np.int64).reshape(count, -1).copy() if count else None
 
     @property
     def count(self) -> int:
-        """How many parts of running jobs there are."""
+        """The number of parts of running jobs."""
         return int(self.counts[_PARTS])
 
     @property
@@ -140,38 +140,38 @@ class RunTables:
         self.hold_state(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
 
     def start(self, row: int, allocation: Allocation, procs: int, now: int, until: int | None, *, is_trial: bool) -> None:
-        """A job starts on an allocation, of which it uses so many processors."""
+        """Start a job on an allocation, of which it uses ``procs`` processors."""
         self.held[row] = allocation
         if is_trial:
             self.trials.add(row)
         self._run(TRY if is_trial else START, row, allocation, procs, now, until)
 
     def end(self, row: int, now: int) -> Run:
-        """A running job ends; return what it has done."""
+        """End a running job; return its run."""
         self._act(END_NOW, row, now)
         return self.over(row, now)
 
     def give_up(self, row: int, now: int) -> None:
-        """The trial of a job is over; what it did is thrown away."""
+        """End the trial run of a job; its work is discarded."""
         self._act(RETURN, row, now)
         self.over(row, now)
 
     def suspend(self, row: int, now: int, *, keeps_memory: bool) -> None:
-        """A running job stands still."""
+        """Suspend a running job."""
         self._act(SUSPEND, row, now, held=int(keeps_memory))
         self.stood_still(row, now, keeps_memory=keeps_memory)
 
     def stood_still(self, row: int, now: int, *, keeps_memory: bool) -> None:
-        """Note that a job was suspended."""
+        """Record that a job was suspended."""
         self.suspended[row] = msgspec.structs.replace(self.over(row, now), holds_memory=keeps_memory)
 
     def resume(self, row: int, procs: int, now: int, until: int | None) -> None:
-        """A suspended job goes on."""
+        """Resume a suspended job."""
         self.held[row] = allocation = self.suspended.pop(row).allocation
         self._run(RESUME, row, allocation, procs, now, until)
 
     def resize(self, row: int, procs: int, now: int) -> None:
-        """A job has another number of processors of its one host; if it is suspended, from when it goes on."""
+        """Give a job another number of processors on its one host; a suspended job gets it when it resumes."""
         run = self.suspended.get(row) or self.run_of(row)
         allocation = (msgspec.structs.replace(run.allocation[0], procs=procs),)
         if row in self.suspended:
@@ -182,7 +182,7 @@ class RunTables:
         self._act(RESIZE, row, now, procs=procs)
 
     def drop(self, row: int, now: int) -> None:
-        """A suspended job goes away, and gives its memory back."""
+        """Remove a suspended job, which gives its memory back."""
         run = self.suspended.pop(row)
         if run.holds_memory:
             self._act(DROP, row, now, run.allocation, procs_of(run.allocation))
@@ -193,7 +193,7 @@ class RunTables:
         return Run(row, self.held[row], cells[row, _SINCE], cells[row, _END], cells[row, _DONE])
 
     def over(self, row: int, now: int) -> Run:
-        """Return the run of a job that a verb has just stopped; it runs no more."""
+        """Return the run of a job that a verb has just stopped; it no longer runs."""
         self.until.pop(row, None)
         self.trials.discard(row)
         return Run(row, self.held.pop(row), now, self.cells[row, _END], self.cells[row, _DONE])
@@ -204,7 +204,7 @@ class RunTables:
         counts, state = self.counts, self.state
         if counts[_RUNNING] == len(state.running):
             self.hold_state(running=np.concatenate([state.running, np.empty_like(state.running)]))
-        # Behind the parts in use there is always space for those of one job.
+        # After the parts in use there is always space for those of one job.
         if counts[_PARTS] + 2 * state.hosts.shape[2] > state.parts.shape[1]:
             self.hold_state(parts=np.concatenate([state.parts, np.empty_like(state.parts)], axis=1))
         if len(state.endings) and 4 * counts[_RUNNING] + 64 > len(state.endings):
@@ -219,7 +219,7 @@ class RunTables:
             self.more_intervals()
         counts, host, parts = self.counts, -1, 0
         first = allocation[0] if len(allocation) == 1 else None
-        if first is not None and first.count == 1 and first.procs == procs and not first.resources:  # most are
+        if first is not None and first.count == 1 and first.procs == procs and not first.resources:  # the usual case
             host, held = first.host, first.memory
         else:
             for parts, part in enumerate(amounts_of(allocation), 1):
@@ -231,8 +231,8 @@ class RunTables:
         self.by_end = None
 
     def restore(self, running: list[Run], suspended: list[Run], parts: Int64Array, width: Callable[[int, int], int]) -> None:
-        """Hold what ran and what was suspended; ``parts``: those of the running jobs; ``width``: on how many processors a job
-        works, by row and allocated processors."""
+        """Hold these running and suspended jobs; ``parts``: those of the running jobs; ``width``: the number of processors that a
+        job uses, by row and allocated processors."""
         rows = np.sort(np.array([run.row for run in running], np.int64))
         space = np.empty((len(parts), parts.shape[1] + 2 * self.state.hosts.shape[2]), np.int64)
         space[:, : parts.shape[1]] = parts
@@ -249,7 +249,7 @@ class RunTables:
         self.suspended.update({run.row: run for run in suspended})
 
     def set_back(self, by: int) -> None:
-        """Set every instant back by so many microseconds."""
+        """Set every instant back by ``by`` microseconds."""
         for row, run in self.suspended.items():
             self.suspended[row] = msgspec.structs.replace(run, since=run.since - by, expected_end=run.expected_end - by)
         for row in (*self.held, *self.suspended):
@@ -261,7 +261,7 @@ class RunTables:
 
 
 class Running(Mapping[int, Run]):
-    """The running jobs by row, in order of their last start, for looking only."""
+    """The running jobs by row, in order of their last start, read-only."""
 
     def __init__(self, runs: RunTables) -> None:
         self._runs = runs
@@ -288,7 +288,7 @@ def _columns(table: Int64Array) -> JobColumns:
 
 
 def longer(array: Any, rows: int) -> Any:
-    """Return an array of so many rows that begins with another one; what is never written to takes no memory."""
+    """Return an array of ``rows`` rows that begins with another one; pages that are never written take no memory."""
     longer = np.zeros(rows, array.dtype)
     longer[: len(array)] = array[:rows]
     return longer
@@ -299,5 +299,5 @@ def _schedule(table: Int64Array, host: Int64Array) -> ScheduleTable:
 
 
 def _cells_of(array: Any) -> Any:
-    """Return the entries of an array, of records as whole numbers: one by one, NumPy takes three times as long."""
+    """Return the entries of an array, of records as whole numbers: NumPy takes three times as long entry by entry."""
     return memoryview(array.view(np.int64) if array.dtype.names else array)

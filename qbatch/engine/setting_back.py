@@ -1,7 +1,7 @@
-"""An engine whose instants were ahead of the real time is set back: every instant that it knows, by as much.
+"""Set an engine back after its instants were ahead of the real time: every instant in it, by the same amount.
 
-A policy's record is its own, and may hold instants anywhere; so the policy begins with an empty one, as one that takes over from
-another does (:meth:`.Engine.exchange_policy`), and promises are made anew.
+A policy's record is its own, and may hold instants anywhere.  So the policy begins with an empty one, as after
+:meth:`.Engine.exchange_policy`, and promises are made again.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from qbatch.model.job import Job
 
 
 def job_set_back(job: Job, by: int) -> Job:
-    """Return a job that came, and wants to have ended, so much earlier (microseconds)."""
+    """Return a job with its submission and deadline set back by ``by`` microseconds."""
     deadline = None if job.deadline is None else job.deadline - by
     return msgspec.structs.replace(job, submit=job.submit - by, deadline=deadline)
 
 
 def set_back(engine: Engine, by: int) -> None:
-    """Set an engine back by so many microseconds; its next pass plans anew.
+    """Set an engine back by ``by`` microseconds; its next pass plans again.
 
     Raises:
-        QbatchError: the policy cannot begin anew; nothing has changed.
+        QbatchError: the policy cannot start again; nothing has changed.
     """
     engine.exchange_policy(engine.policy)
     cluster = engine._cluster

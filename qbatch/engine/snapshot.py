@@ -1,8 +1,8 @@
-"""An engine as bytes and back, so that a daemon that was killed goes on as if nothing had happened.
+"""An engine as bytes and back, so that a daemon that was killed continues as if nothing had happened.
 
 A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's arrays in bulk,
 the living jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  No pickle: damaged bytes are refused, and
-whole ones can make no class but qbatch's and the policy's own.
+valid ones can make only classes of qbatch and of the policy's own module.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Array(msgspec.Struct, array_like=True):
         return np.frombuffer(self.data, "<i8").astype(np.int64)
 
     def table(self, rows: int, *, space: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Read a table of so many rows, with space for more columns behind those that were written."""
+        """Read a table of ``rows`` rows, with space for more columns after the stored ones."""
         found = np.frombuffer(self.data, "<i8").reshape(rows, -1)
         table = np.empty((rows, found.shape[1] + space), np.int64)
         table[:, : found.shape[1]] = found
@@ -88,10 +88,10 @@ class _Body(msgspec.Struct):
 
 
 def dump(engine: Engine) -> bytes:
-    """Return everything that an engine knows, as bytes from which :func:`load` makes an equal engine.
+    """Return an engine as bytes, from which :func:`load` makes an equal engine.
 
     Raises:
-        InputError: if the policy keeps something in its memory that cannot be written down.
+        InputError: the policy keeps something in its memory that cannot be written down.
     """
     cluster = engine._cluster
     jobs = [job for job in cluster.jobs if job is not None]
@@ -126,10 +126,10 @@ def dump(engine: Engine) -> bytes:
 
 
 def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = False) -> Engine:
-    """Return the engine that was dumped: from here on it does to the bit what the other one would have done.
+    """Return the engine that was dumped: from here on it behaves exactly, to the bit, as the other would have.
 
     Raises:
-        InputError: if the bytes are damaged, or of another machine, policy or version.
+        InputError: the bytes are damaged, or from another machine, policy or version.
     """
     engine = Engine(machine, policy, is_audited=is_audited)
     body = _body(data)
@@ -137,14 +137,14 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
     try:
         _restore(engine, body)
     except (IndexError, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"the snapshot does not hold together: {error}") from error
+        raise InputError(f"the snapshot is inconsistent: {error}") from error
     return engine
 
 
 def _restore(engine: Engine, body: _Body) -> None:
     cluster, count = engine._cluster, len(body.states)
     if count and max(body.states) >= len(STATES):
-        raise InputError("the snapshot holds states that this version of qbatch does not know; start from the journal")
+        raise InputError("the snapshot contains states that this version of qbatch does not know; start from the journal")
     cluster.jobs[:] = body.jobs if len(body.jobs) == count else [None] * count
     if len(body.jobs) < count:
         for job in body.jobs:
@@ -152,7 +152,7 @@ def _restore(engine: Engine, body: _Body) -> None:
     cluster.codes[:] = body.states
     columns = body.columns.table(len(cluster.table), space=max(count, 64))
     if columns.shape[1] != count + max(count, 64):
-        raise InputError("a snapshot holds tables of different lengths")
+        raise InputError("a snapshot contains tables of different lengths")
     cluster.hold_columns(columns)
     _restore_cluster(cluster, body)
     engine.now = body.now
@@ -176,14 +176,14 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.left_behind.update(body.left_behind)
     parts = body.parts.table(len(cluster.parts))
     cluster.runs.restore(list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width)
-    if cluster.shapes is not None:  # a job is looked at for each shape, not for each row
+    if cluster.shapes is not None:  # one job per shape is enough, not one per row
         cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
 
 
 def _body(data: bytes) -> _Body:
     start = len(_MARK) + _HASH
     if not data.startswith(_MARK) or len(data) < start:
-        raise InputError("this is no snapshot of a qbatch engine")
+        raise InputError("this is not a snapshot of a qbatch engine")
     body = memoryview(data)[start:]
     if hashlib.sha256(body).digest() != data[len(_MARK) : start]:
         raise InputError(

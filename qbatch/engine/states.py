@@ -1,10 +1,10 @@
 """The states of a job and the legal transitions between them, as one table.
 
-Rule 1: everything that may happen to a job's state stands in ``TRANSITIONS``; the engine looks every change up
-here, and what is not here is refused.  Rule 2: this file knows neither time nor hosts nor policies.
+Rule 1: ``TRANSITIONS`` contains everything that may happen to a job's state; the engine looks every change up
+here, and refuses what is not here.  Rule 2: this file knows neither time nor hosts nor policies.
 
 A job is QUEUED when it has arrived and waits; RUNNING while it holds processors; SUSPENDED when it has run,
-holds no processors and may hold its memory; a trial that is returned is QUEUED again; the other three are ends.
+holds no processors and may hold its memory.  A job is QUEUED again after a trial run; the other three states are ends.
 ``qbatch states`` prints the diagram.
 """
 
@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -41,13 +41,13 @@ TRANSITIONS: dict[tuple[State | None, str], State] = {
 
 STATES = tuple(State)
 CODES = {state: code for code, state in enumerate(STATES)}
-"""How states are written down: one byte each."""
+"""The code of each state in arrays, one byte."""
 
 NEXT: dict[str, tuple[int, ...]] = {
     cause: tuple(CODES[TRANSITIONS[state, cause]] if (state, cause) in TRANSITIONS else -1 for state in STATES)
     for _, cause in TRANSITIONS
 }
-"""The same table in codes: by cause, the state after each state, -1 where it may not happen."""
+"""The same table in codes: by cause, the state after each state, -1 if it is not allowed."""
 
 ENDS = frozenset(state for state in State if all(source is not state for source, _ in TRANSITIONS))
 """The states that no job leaves."""

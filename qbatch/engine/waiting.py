@@ -1,6 +1,6 @@
-"""Rows that wait, in order of sequence: one array with a head and a tail, made for millions of them.
+"""Waiting rows in order of sequence: one array with a head and a tail, made for millions of them.
 
-Leaving is noted and carried out when somebody looks: a pass that starts a thousand jobs moves the array once.
+Removals are recorded and carried out at the next read: a pass that starts a thousand jobs moves the array once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from qbatch.planning.kernels.types import Int64Array, read_only
 
 _FEW = 8
-"""So many leave one by one: each moves the shorter side of the array."""
+"""Up to this many removals happen one by one: each moves the shorter side of the array."""
 
 
 class Waiting:
@@ -25,18 +25,18 @@ class Waiting:
         self._hold(np.empty(64, np.int64) if rows is None else rows, 0 if rows is None else len(rows))
 
     def _hold(self, array: Int64Array, tail: int) -> None:
-        """Hold the rows that stand at the front of an array, up to ``tail``."""
+        """Hold the first ``tail`` rows of an array."""
         self._array, self._head, self._tail = array, 0, tail
         self._shown = read_only(array)
-        # Entry by entry and in short moves, NumPy takes three times as long as this.
+        # NumPy takes three times as long entry by entry and for short moves.
         self._cells = memoryview(cast(Any, array))
 
     def show(self, head: int, tail: int) -> None:
-        """Hold the rows between two places of the array."""
+        """Hold the rows between two indices of the array."""
         self._head, self._tail = head, tail
 
     def bounds(self) -> tuple[int, int]:
-        """Return the places in the array of the first row and behind the last."""
+        """Return the index in the array of the first row, and the one after the last."""
         if self._leaving:
             self._let_go()
         return self._head, self._tail
@@ -63,7 +63,7 @@ class Waiting:
         return self._cells[self._head] if self._tail > self._head else None
 
     def append(self, rows: Sequence[int] | Int64Array) -> None:
-        """Add rows behind all others."""
+        """Add rows after all others."""
         more = len(rows)
         if self._tail + more > len(self._array):
             old = self.rows
@@ -77,17 +77,17 @@ class Waiting:
         self._tail += more
 
     def insert(self, rows: Int64Array) -> None:
-        """Put rows (ascending) back to their places in order of sequence."""
+        """Put rows (ascending) back into the order of sequence."""
         old = self.rows
         merged = np.insert(old, np.searchsorted(old, rows), rows)
         self._hold(merged, len(merged))
 
     def remove(self, row: int) -> None:
-        """Take out a row that is there."""
+        """Remove a row that is there."""
         self._leaving.append(row)
 
     def remove_all(self, rows: Sequence[int]) -> None:
-        """Take out rows that are there."""
+        """Remove rows that are there."""
         self._leaving += rows
 
     def replace(self, rows: Int64Array) -> None:
@@ -103,7 +103,7 @@ class Waiting:
             return
         head, tail = self._head, self._tail
         places = head + np.searchsorted(self._array[head:tail], np.array(sorted(leaving), np.int64))
-        # Those that leave from the very front cost nothing.
+        # Removals at the very front cost nothing.
         front = int(np.count_nonzero(places == head + np.arange(len(places))))
         head += front
         places = places[front:]
@@ -115,7 +115,7 @@ class Waiting:
         self._head, self._tail = head, tail
 
     def _close_up(self, place: int) -> None:
-        """Take out what stands at a place: the shorter side moves."""
+        """Remove the row at an index: the shorter side moves."""
         head, tail, cells = self._head, self._tail, self._cells
         if place - head < tail - place:
             if place > head:

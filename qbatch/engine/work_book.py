@@ -1,7 +1,7 @@
-"""What each job has done, kept from the actions alone: work must be conserved under suspension and resizing.
+"""The work of each job, from the actions alone: suspension and resizing must conserve work.
 
-Work is processors times time.  The cluster keeps it by entering and leaving runs; this book adds up what the rounds say
-happened, and finds where the two differ, and who went on elsewhere than where he was suspended.
+Work is processors times time.  The cluster keeps it by entering and leaving runs.  This book sums up what the rounds
+report, and finds where the two differ, and jobs that resumed on other processors than those on which they were suspended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Entry(msgspec.Struct):
-    """Work done before ``since``; width now, 0 while suspended; where it stands."""
+    """Work done before ``since``; current width, 0 while suspended; the hosts."""
 
     done: int
     since: int
@@ -34,7 +34,7 @@ class WorkBook:
         self._entries: dict[int, _Entry] = {}
 
     def resume(self, cluster: Cluster) -> None:
-        """Begin with a cluster that has a past."""
+        """Begin with a cluster in the middle of its work."""
         for row, run in cluster.running.items():
             width = _width(cluster, row, run.procs)
             self._entries[row] = _Entry(run.done, run.since, width, run.allocation)
@@ -42,7 +42,7 @@ class WorkBook:
             self._entries[row] = _Entry(run.done, run.since, 0, run.allocation)
 
     def problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
-        """Follow one round and return what the cluster's books have otherwise."""
+        """Follow one round and return the differences from the cluster's own account."""
         for row in (*done.finished, *done.requeued):
             self._entries.pop(row, None)
         for row in done.stopped:
@@ -76,12 +76,12 @@ class WorkBook:
                 entry = self._entries[row]
                 if (entry.done, entry.since, entry.width > 0) != (run.done, run.since, is_running):
                     number = cluster.job(row).number
-                    yield f"job {number}: {run.done} processor-microseconds of work on the books, {entry.done} were done"
+                    yield f"job {number}: {run.done} processor-microseconds of work recorded, {entry.done} were done"
                 if entry.places != run.allocation:
                     yield f"job {cluster.job(row).number} is not on the processors of the host that it had"
 
 
 def _width(cluster: Cluster, row: int, procs: int) -> int:
-    """Return on how many processors a job works: one that takes whole hosts works on those that it asked for."""
+    """Return the number of processors that a job uses: one that takes whole hosts uses those that it asked for."""
     job = cluster.job(row)
     return job.procs if job.is_exclusive and cluster.machine.chunked else procs

@@ -64,8 +64,8 @@ def machine(given: MachineLike) -> Machine:
     """Return a machine.
 
     Args:
-        given: a number of processors (one pool, memory not counted); the path of a machine file (TOML, docs/machine.md); or the
-            name of a shipped machine, such as ``"origin2000"``.
+        given: a number of processors (one pool, memory not counted); the path of a machine file (TOML,
+            docs/reference/machine-file.md); or the name of a shipped machine, such as ``"origin2000"``.
 
     Raises:
         InputError: there is no such file or name, or the file cannot be parsed.

@@ -1,21 +1,21 @@
-"""What a finished run is worth: each metric with its formula and its source, and comparisons of runs.
+"""The metrics of a finished run, each with its formula and its source, and comparisons of runs.
 
-What lives here: the metrics of one run (``measure``), of its parts (``breakdown``), the table that says what each
-metric means (``METRICS``), and confidence intervals over several runs (``interval``, ``paired_difference``).  A run
-is a :class:`qbatch.model.record.Schedule`; nothing here knows how it came about.
+Contents: the metrics of one run (``measure``), of its parts (``breakdown``), the table of their
+meanings (``METRICS``), and confidence intervals over several runs (``interval``, ``paired_difference``).  A run
+is a :class:`qbatch.model.record.Schedule`; the package does not know how it came about.
 
-What must never come in: replay, policies, files, tables and pictures (those are the reports'), and any heavy
+The package never uses replay, policies, files, tables and pictures (those are the reports'), or a heavy
 statistics library.
 
-How it counts, decided once for all metrics:
+Rules of counting for all metrics:
 
 * Metrics of jobs (waits, responses, slowdowns, shares, ``jobs``) are over the jobs that ran *and* are counted: a
-  warm-up is run but not counted.  Metrics of the machine (makespan, throughput, utilisation, loss of capacity, the
+  warm-up job runs but is not counted.  Metrics of the machine (makespan, throughput, utilisation, loss of capacity, the
   longest queue) are over every job that ran: processors that a warm-up job holds are not idle.
 * Integers are summed exactly and divided once; ratios are sorted before they are summed.  So the order of the rows
   changes no digit, and every machine prints the same one.
 * A percentile is a nearest rank: one of the values, never between two.
-* What has no value (a mean over no jobs, a share of no time) is None, never 0 and never NaN.
+* An undefined value (a mean over no jobs, a share of no time) is None, never 0 and never NaN.
 """
 
 from qbatch.metrics.breakdown import BREAKDOWNS, BreakdownGroup, breakdown

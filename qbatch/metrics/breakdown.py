@@ -24,7 +24,7 @@ _SHORT_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class BreakdownGroup:
-    """Some jobs of a run under one label: how many, and their waits, responses and slowdowns."""
+    """Some jobs of a run under one label: their number, and their waits, responses and slowdowns."""
 
     label: str
     jobs: int
@@ -34,11 +34,11 @@ class BreakdownGroup:
 def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metrics] = job_metrics) -> list[BreakdownGroup]:
     """Return the groups by ``key`` (one of ``BREAKDOWNS``) of the jobs that ran and are counted; none is empty.
 
-    Each group has the metrics that ``measure`` computes job by job, also of jobs that ran in pieces; or other ``figures`` of
-    its jobs.  Months and days are those of submission.
+    Each group has the metrics that ``measure`` computes job by job, also of jobs with several execution intervals; or other
+    ``figures`` of its jobs.  Months and days are those of submission.
 
     Raises:
-        UsageError: if there is no such key.
+        UsageError: there is no such key.
     """
     if key not in BREAKDOWNS:
         known = ", ".join(BREAKDOWNS)
@@ -56,13 +56,13 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metric
 
 
 def _by_number(column: NDArray[Any], rows: Int64Array, names: Mapping[int, str] = MappingProxyType({})) -> Grouped:
-    """In order of number; a label is the number's name, if it has one."""
+    """Group by number; a label is the number's name, if it has one."""
     numbers, codes = np.unique(column[rows], return_inverse=True)
     return codes, ["unknown" if number == -1 else names.get(number, str(number)) for number in numbers.tolist()]
 
 
 def _by_size(schedule: Schedule, rows: Int64Array) -> Grouped:
-    """Class 0 is one processor, class k is 2**(k-1) + 1 to 2**k: the binary length of procs - 1."""
+    """Group by size: class 0 is one processor, class k is 2**(k-1) + 1 to 2**k, the binary length of procs - 1."""
     codes = np.frexp(schedule.workload.procs[rows] - 1.0)[1].astype(np.int64)
     highest = int(codes.max(initial=0))
     spans = (f"{2 ** (k - 1) + 1}-{2**k}" for k in range(2, highest + 1))
@@ -70,13 +70,13 @@ def _by_size(schedule: Schedule, rows: Int64Array) -> Grouped:
 
 
 def _by_runtime(schedule: Schedule, rows: Int64Array) -> Grouped:
-    """A run time on the edge of two classes belongs to the longer one."""
+    """Group by run time; a run time on the edge of two classes belongs to the longer one."""
     edges = np.array(_RUNTIME_EDGES_S, np.int64) * MICROSECONDS
     return np.searchsorted(edges, schedule.workload.run[rows], side="right"), list(_RUNTIME_LABELS)
 
 
 def _by_class(schedule: Schedule, rows: Int64Array) -> Grouped:
-    """Width by length: wide above 8 processors, long above 1 h of run time (Srinivasan et al. 2002, JSSPP, section 3)."""
+    """Group by width and length: wide above 8 processors, long above 1 h (Srinivasan et al. 2002, JSSPP, section 3)."""
     is_wide = schedule.workload.procs[rows] > _NARROW_PROCS
     is_long = schedule.workload.run[rows] > _SHORT_S * MICROSECONDS
     return is_wide + 2 * is_long.astype(np.int64), ["short narrow", "short wide", "long narrow", "long wide"]
@@ -93,4 +93,4 @@ BREAKDOWNS: dict[str, Callable[[Schedule, Int64Array], Grouped]] = {
     "class": _by_class,
     "kind": lambda schedule, rows: (schedule.kind[rows].astype(np.int64), list(KINDS)),
 }
-"""Each key that a run can be broken down by, and what sorts its rows."""
+"""The keys of breakdowns, each with the function that sorts its rows."""

@@ -1,7 +1,7 @@
-"""Days and months of submission, by the clock on the wall of the log's own zone.
+"""Days and months of submission, in the log's own time zone.
 
-A zone is asked once for each midnight near a job, not once a job: the jobs are then sorted between midnights.  So a
-day has 23 or 25 hours when the clocks change, and a month begins at its local midnight.  Where the zone or the
+The zone is asked once for each midnight near a job, not once per job: the jobs are then sorted between midnights.  So a
+day has 23 or 25 hours when the clocks change, and a month begins at its local midnight.  If the zone or the
 instant of the log's second 0 is unknown, days are 24 hours and months 30 days, numbered from 1 at second 0.
 """
 
@@ -19,16 +19,16 @@ DAY_US = 86_400 * MICROSECONDS
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Grouped = tuple[Int64Array, list[str]]
-"""For each job the place of its label, and the labels in order."""
+"""For each job the index of its label, and the labels in order."""
 
 
 def by_day(clock: LogClock, submit: Int64Array) -> Grouped:
-    """Return the day of each submit: ``1996-10-03``, or ``day 1`` where the calendar is unknown."""
+    """Return the day of each submit: ``1996-10-03``, or ``day 1`` if the calendar is unknown."""
     return _calendar_days(clock, submit) or _numbered(submit, 1, "day")
 
 
 def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
-    """Return the month of each submit: ``1996-10``, or ``30-day month 1`` where the calendar is unknown."""
+    """Return the month of each submit: ``1996-10``, or ``30-day month 1`` if the calendar is unknown."""
     days = _calendar_days(clock, submit)
     if days is None:
         return _numbered(submit, 30, "30-day month")
@@ -38,7 +38,7 @@ def by_month(clock: LogClock, submit: Int64Array) -> Grouped:
 
 
 def zone_of(clock: LogClock) -> tzinfo | None:
-    """Return the zone that the clock names; None when it names none, or none that this machine knows."""
+    """Return the zone that the clock names; None if it names none, or one that this machine does not know."""
     if clock.zone is None:
         return None
     if clock.zone == "UTC":
@@ -68,7 +68,7 @@ def _calendar_days(clock: LogClock, submit: Int64Array) -> Grouped | None:
 
 
 def _midnight_us(day: date, zone: tzinfo) -> int:
-    """Return when a day begins; where the clocks leap over midnight, that is the instant of the leap."""
+    """Return when a day begins; if the clocks skip midnight, that is the instant of the skip."""
     midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
     return (midnight - _EPOCH) // timedelta(microseconds=1)
 

@@ -1,17 +1,17 @@
-"""Intervals for values that come one after another and depend on each other, as the waits of a queue do.
+"""Intervals for consecutive values that depend on each other, as the waits of a queue do.
 
 The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.  So the variance of a
-mean is that of the stationary bootstrap (Politis and Romano 1994, "The stationary bootstrap", JASA 89), which draws
-blocks of geometric length; of a mean it has a closed form, so no random number is needed.  The mean length of a block
-comes from the data (Politis and White 2004, "Automatic block-length selection for the dependent bootstrap",
-Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28).  Student's t with as
-many degrees of freedom as there are blocks, less one, widens the interval where they are few (Hesterberg 2015, "What
+mean is that of the stationary bootstrap, which draws blocks of geometric length (Politis and Romano 1994, "The stationary
+bootstrap", JASA 89).  For a mean it has a closed form, so no random number is needed.  The mean length of a block
+comes from the data.  Source: Politis and White 2004, "Automatic block-length selection for the dependent bootstrap",
+Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's t with as
+the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015, "What
 teachers should know about the bootstrap", The American Statistician 69).
 
-How far that reaches, by itself (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
-blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  With the
-labels of two policies exchanged at random by job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs are
-called real at a nominal 5 %; exchanged by four weeks, up to 20 %: what drifts more slowly than a week or two needs replicas.
+Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
+blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test, the
+labels of two policies were exchanged at random by job, day or week: 3 to 7 % of the differences on the KTH and SDSC SP2 logs
+were called real at a nominal 5 %.  Exchanged by four weeks it was up to 20 %: slower changes than a week or two need replicas.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from qbatch.model.record import MICROSECONDS, Int64Array
 Floats = NDArray[np.float64]
 
 RESAMPLES = (200, 1_000)
-"""How many resamples the interval of a median is taken from: the fewest, of very many values, and the most."""
+"""The number of resamples for the interval of a median: the fewest, for very many values, and the most."""
 
 _RESAMPLED_VALUES = 30_000_000
 
@@ -43,9 +43,9 @@ _SIGNIFICANT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or median of dependent values: its interval, the chance of one as far from 0 (p), and how it came.
+    """A mean or median of dependent values: its interval, the probability of one as far from 0 (p), and how it was made.
 
-    ``low``, ``high`` and ``p`` are None where there are too few values.  ``block`` is the mean length of a block, in
+    ``low``, ``high`` and ``p`` are None if there are too few values.  ``block`` is the mean length of a block, in
     values; ``n`` counts the values.
     """
 
@@ -86,7 +86,7 @@ def mean_estimate(values: Floats, confidence: float = 0.95, *, least_block: floa
 def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, least_block: float = 1.0) -> Estimate:
     """Return the median (nearest rank) of values in their order, with the percentile interval of resamples.
 
-    The percentiles are those that make up for few blocks (Hesterberg 2015, section 5.3).  No p is told.
+    The percentiles are those that make up for few blocks (Hesterberg 2015, section 5.3).  There is no p.
     """
     check_confidence(confidence)
     n = len(values)
@@ -110,10 +110,10 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, 
 
 
 def a_day_of(submit: Int64Array) -> float:
-    """Return how many jobs are submitted in a day, but no more than a quarter of them: the least length of a block.
+    """Return how many jobs are submitted in a day, but at most a quarter of them: the least length of a block.
 
-    Users come and go by the day, and of a log of few days the autocorrelations alone show too little: with labels
-    exchanged by day on logs of a week, 9 % of the differences are called real in place of 22 %.  Times in microseconds.
+    Users come and go in days, and in a log of few days the autocorrelations alone show too little.  With labels
+    exchanged per day on logs of a week, 9 % of the differences are called real instead of 22 %.  Times in microseconds.
     """
     n = len(submit)
     if not n:
@@ -131,7 +131,7 @@ def _expanded_tail(confidence: float, blocks: int) -> float:
 def times_drawn(n: int, block: float, draw: np.random.Generator) -> NDArray[np.int64]:
     """Return how often one resample of the stationary bootstrap draws each of n values; they sum to n.
 
-    Blocks begin anywhere, have geometric lengths of this mean, and go round the end to the beginning.
+    Blocks begin anywhere, have geometric lengths of this mean, and wrap around from the end to the beginning.
     """
     lengths: list[NDArray[np.int64]] = []
     missing = n
@@ -154,7 +154,7 @@ def times_drawn(n: int, block: float, draw: np.random.Generator) -> NDArray[np.i
 def stationary_variance(values: Floats, block: float) -> float:
     """Return the variance of the mean of a resample with blocks of this mean length (Politis and Romano 1994, Lemma 1).
 
-    (1 / n) (R(0) + 2 sum over lags i of b(i) R(i)), b(i) = (1 - i/n) (1 - q)^i + (i/n) (1 - q)^(n - i), q = 1 / block,
+    ``(1 / n) (R(0) + 2 sum over lags i of b(i) R(i)), b(i) = (1 - i/n) (1 - q)^i + (i/n) (1 - q)^(n - i), q = 1 / block``,
     with R the circular autocovariance; written for the circular one it is the sum over i of (1 - i/n) (1 - q)^i.
     """
     n = len(values)
@@ -169,7 +169,7 @@ def stationary_variance(values: Floats, block: float) -> float:
 
 
 def block_length(values: Floats) -> float:
-    """Return the mean length of blocks that suits these values: from 1 to min(3 sqrt(n), n / 3).
+    """Return the mean length of blocks for these values: from 1 to min(3 sqrt(n), n / 3).
 
     Source: Politis and White 2004, section 3; the constant of Patton, Politis and White 2009.
     """
@@ -194,7 +194,7 @@ def block_length(values: Floats) -> float:
 
 
 def _autocovariance(centred: Floats, lags: int) -> Floats:
-    """Return the autocovariances up to some lag, by a transform padded so that nothing goes round."""
+    """Return the autocovariances up to some lag, by a transform padded so that nothing wraps around."""
     n = len(centred)
     size = 1 << (2 * n - 1).bit_length()
     transformed = np.fft.rfft(centred, size)

@@ -10,21 +10,21 @@ from statistics import NormalDist
 from qbatch.model.errors import UsageError
 
 _EXACT_UP_TO = 200
-"""Up to so many degrees of freedom the finite sum is used; above, an expansion that is good to ten digits there."""
+"""Up to this many degrees of freedom the finite sum is used; above, an expansion that is exact to ten digits there."""
 
 
-SAME = "the same in every replica: what the seeds draw does not change it, so there is no interval"
-"""Why values of replicas that cannot differ have no interval: one of width 0 would say that the mean is known exactly."""
+SAME = "the same in every replica: the seeds do not change it, so there is no interval"
+"""Why values of replicas that cannot differ have no interval: a width of 0 would claim that the mean is known exactly."""
 
 
 def are_same(values: Sequence[float]) -> bool:
-    """Whether there are several values, and all are one and the same: replicas that cannot differ."""
+    """Return whether there are several values, and all are equal: replicas that cannot differ."""
     return len(values) > 1 and all(value == values[0] for value in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and the bounds of its confidence interval; None for bounds of fewer than two values."""
+    """A mean and the bounds of its confidence interval; the bounds are None for fewer than two values."""
 
     mean: float | None
     low: float | None
@@ -96,6 +96,6 @@ def _expanded(x: float, freedom: int) -> float:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is no share between 0 and 1."""
+    """Refuse a confidence that is not between 0 and 1."""
     if not 0 < confidence < 1:
         raise UsageError(f"confidence {confidence}: is not between 0 and 1; 0.95 is usual")

@@ -1,8 +1,8 @@
 """Metrics of the machine over the whole run: makespan, throughput, utilisation, loss of capacity.
 
-They are told of a schedule in which every job ran (``Schedule.only_ran``).  Utilisation over the makespan counts the run times;
-utilisation up to the last submission counts what held processors, the pieces of jobs that ran in pieces; loss of capacity takes
-a job to hold its processors from start to end, and is not for jobs in pieces.
+They are computed from a schedule in which every job ran (``Schedule.only_ran``).  Utilisation over the makespan counts the run
+times.  Utilisation up to the last submission counts what held processors, by execution intervals.  Loss of capacity assumes that
+a job holds its processors from start to end, so it is undefined if jobs have several execution intervals.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ HOUR_US = 3600 * MICROSECONDS
 
 
 def makespan_us(submit: Int64Array, end: Int64Array) -> int:
-    """Makespan = last end - first submit (papers.md 0.3); 0 without jobs."""
+    """Makespan = last end - first submit (docs/spec/papers.md 0.3); 0 without jobs."""
     return int(end.max()) - int(submit.min()) if len(submit) else 0
 
 
 def makespan_s(submit: Int64Array, end: Int64Array) -> float | None:
-    """Makespan in seconds = last end - first submit (papers.md 0.3); None without jobs."""
+    """Makespan in seconds = last end - first submit (docs/spec/papers.md 0.3); None without jobs."""
     return makespan_us(submit, end) / MICROSECONDS if len(submit) else None
 
 
@@ -31,7 +31,7 @@ def throughput_per_hour(ran: Schedule) -> float | None:
 
 
 def utilisation_makespan(ran: Schedule) -> float | None:
-    """Utilisation = sum(procs * run) / (P * makespan) (papers.md 0.3)."""
+    """Utilisation = sum(procs * run) / (P * makespan) (docs/spec/papers.md 0.3)."""
     jobs = ran.workload
     return _share(exact_area(jobs.procs, jobs.run), jobs.procs_total * makespan_us(jobs.submit, ran.end))
 
@@ -39,7 +39,7 @@ def utilisation_makespan(ran: Schedule) -> float | None:
 def utilisation_submit(ran: Schedule) -> float | None:
     """Utilisation from the first to the last submit = processor time used in that window / (P * its length).
 
-    Of what held processors only the part inside the window counts (papers.md 0.3: the window for open traces).
+    Only the part inside the window counts of what held processors (docs/spec/papers.md 0.3: the window for open traces).
     """
     jobs = ran.workload
     if not len(jobs):
@@ -56,7 +56,7 @@ def longest_queue(ran: Schedule) -> int:
     waits = ran.queue_spans()
     at = np.concatenate([waits.begin, waits.end])
     change = np.repeat(np.array([1, -1]), len(waits.begin))
-    ordered = np.lexsort((-change, at))  # at one instant, what comes is counted first
+    ordered = np.lexsort((-change, at))  # at one instant, arrivals are counted first
     return int(np.cumsum(change[ordered]).max(initial=0))
 
 
@@ -64,17 +64,17 @@ def loss_of_capacity(ran: Schedule) -> float | None:
     """Loss of capacity = processor time idle while a waiting job would fit on the idle processors / (P * makespan).
 
     At each instant all idle processors are lost if the smallest request that waits is no larger than their number,
-    none if not.  So a policy that starts whatever fits loses nothing, and what is left of the idle time is
-    fragmentation or want of jobs.  Definition: tests/oracle/metrics.py.
+    none if not.  So a policy that starts whatever fits loses nothing, and the rest of the idle time is
+    fragmentation or lack of jobs.  Definition: tests/oracle/metrics.py.
     """
     jobs = ran.workload
     if not len(jobs):
         return None
-    # Imported here: who wants the other metrics need not wait for the compiler.
+    # Imported here, because the other metrics do not need the compiler.
     from qbatch.metrics.kernels.loss import lost_area
     from qbatch.planning.kernels.live import little
 
-    by_start = np.argsort(ran.start, kind="stable")  # nearly in order, which this kind of sort makes use of
+    by_start = np.argsort(ran.start, kind="stable")  # nearly sorted, so a stable sort is fast
     by_end = np.argsort(ran.end)
     high, low = little(lost_area, len(jobs))(
         jobs.submit, ran.start, ran.end, jobs.procs, _by_submit(jobs.submit), by_start, by_end, jobs.procs_total
@@ -83,7 +83,7 @@ def loss_of_capacity(ran: Schedule) -> float | None:
 
 
 def _by_submit(submit: Int64Array) -> Int64Array:
-    """Return the rows in order of submit; they are in it already when nobody has shuffled the workload."""
+    """Return the rows in order of submit; they are sorted already unless the workload was shuffled."""
     if np.any(submit[1:] < submit[:-1]):
         return np.argsort(submit)
     return np.arange(len(submit))

@@ -12,21 +12,21 @@ from qbatch.model.record import Schedule
 
 
 def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
-    """Return every metric of ``METRICS`` by name; None where one is undefined (no jobs, no time), but ``jobs`` is then 0.
+    """Return every metric of ``METRICS`` by name; None if it is undefined (no jobs, no time), but ``jobs`` is then 0.
 
     Waits, responses, slowdowns, the shares and ``jobs`` are over the jobs that ran and are counted.  Makespan,
-    throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run, the warm-up included.  With
+    throughput, utilisation, loss of capacity and ``queue_max`` are over the whole run, including the warm-up.  With
     ``costly=False`` there is no ``loss_of_capacity``, the one metric that needs a compiled kernel.
 
-    Of jobs that ran in pieces (``Schedule.pieces``) the wait is all the time in which they did not advance, end - submit -
-    run (papers.md 0.3, ``wait_total``); the utilisation up to the last submission counts what really ran, thrown away or
-    not; loss of capacity is then not defined (None).
+    For jobs with execution intervals (``Schedule.pieces``) the wait is all the time in which they did not advance: end - submit -
+    run (docs/spec/papers.md 0.3, ``wait_total``).  The utilisation up to the last submission counts what really ran, discarded or
+    not; loss of capacity is then undefined (None).
 
-    Where jobs are tasks of parents, ``parents`` and the statistics of their responses, slowdowns and spreads are there too.
+    If jobs are tasks of parents, ``parents`` and the statistics of their responses, slowdowns and spreads are included.
 
-    Where run times were predicted, how well (:mod:`qbatch.metrics.predictions`).
+    If run times were predicted, their accuracy is included (:mod:`qbatch.metrics.predictions`).
 
-    Jobs that were refused are in none of them; where there are any, ``rejected_count`` and ``rejected_share`` tell how many.
+    Refused jobs are in none of them; if there are any, ``rejected_count`` and ``rejected_share`` count them.
     """
     rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
     figures: Metrics = {"jobs": len(rows), **per_job.job_metrics(per_job.job_times(schedule, rows))}

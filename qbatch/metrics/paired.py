@@ -1,8 +1,8 @@
-"""Two schedules of the same jobs, job by job: by how much they differ, how sure that is, and how many jobs gain.
+"""Two schedules of the same jobs, job by job: the difference, its certainty, and the share of jobs that gain.
 
-A job is its own control: job 17 under one policy against job 17 under the other.  The differences follow each other in
-order of submission and depend on each other; the interval of the difference of means is that of :mod:`qbatch.metrics.ratio`, on
-the scale of ratios, that of the median difference that of :mod:`qbatch.metrics.dependence`.
+A job is its own control: job 17 under one policy against job 17 under the other.  The differences are in
+order of submission and depend on each other.  The interval of the difference of means is that of :mod:`qbatch.metrics.ratio`, on
+the scale of ratios; that of the median difference is from :mod:`qbatch.metrics.dependence`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from qbatch.metrics.ratio import difference_estimate
 Floats = NDArray[np.float64]
 
 PRACTICAL = 0.01
-"""A difference of less than this share of the larger value is of no practical weight, however sure."""
+"""A difference of less than this share of the larger value has no practical weight, however certain it is."""
 
 
 class Verdict(StrEnum):
-    """What a comparison says of the second schedule against the first; ``described``: no more than by how much it differs."""
+    """The result of a comparison of the second schedule with the first; ``described``: only the difference, without a test."""
 
     better = "better"
     worse = "worse"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How one schedule's values lie to the other's; every share is of the pairs, and less is better.
+    """The effect sizes between the values of two schedules; every share is of the pairs, and less is better.
 
     ``cliff_delta``: P(b < a) - P(b > a) over all pairs of any two jobs (Cliff 1993, Psychological Bulletin 114).
     ``rank_biserial``: of the ranks of |b - a| over the jobs that differ, the share that lies with b less, minus the share
@@ -63,14 +63,14 @@ class Difference:
 
     @property
     def relative(self) -> float | None:
-        """The mean difference as a share of a's mean; None where that is 0."""
+        """The mean difference as a share of a's mean; None if that is 0."""
         if self.a is None or self.mean.value is None or self.a == 0:
             return None
         return self.mean.value / self.a
 
     @property
     def larger(self) -> float | None:
-        """The larger of the two means: what a difference is small beside, whichever of the two is named first."""
+        """The larger of the two means, with which a difference is compared, whichever of the two is named first."""
         return None if self.a is None or self.b is None else max(self.a, self.b)
 
 
@@ -79,7 +79,7 @@ def paired(
 ) -> Difference:
     """Compare one quantity of the same jobs under two schedules, in order of submission.
 
-    Without ``has_effect`` there are only the means and their difference: enough for the parts of a run.
+    Without ``has_effect`` only the means and their difference are computed, which is enough for the parts of a run.
     """
     if not len(a):
         return Difference(None, None, mean_estimate(a), None, None)
@@ -119,9 +119,9 @@ def finding_of(
     estimate: Estimate, base: float | None, *, is_less_better: bool = True, practical: float = PRACTICAL,
     p: float | None = None, level: float = 0.05,
 ) -> Verdict:  # fmt: skip
-    """Say what an estimate of b - a means: noise where its interval holds 0, negligible where it is small beside ``base``.
+    """Return what an estimate of b - a means: noise if its interval contains 0, negligible if it is small compared to ``base``.
 
-    With ``p`` (corrected for many comparisons) that decides in place of the interval.
+    With ``p`` (corrected for many comparisons), ``p`` decides instead of the interval.
     """
     value = estimate.value
     if value is None:
@@ -139,7 +139,7 @@ def finding_of(
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return p corrected for being many (Holm 1979, Scandinavian Journal of Statistics 6); None stays None."""
+    """Return p corrected for multiple comparisons (Holm 1979, Scandinavian Journal of Statistics 6); None stays None."""
     known = sorted((value, place) for place, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     largest = 0.0

@@ -11,7 +11,7 @@ from qbatch.model.record import Int64Array, Schedule
 
 
 class ParentTimes(NamedTuple):
-    """Response, spread and longest run time of some parents, in microseconds, and how many tasks each has."""
+    """Response, spread and longest run time of some parents, in microseconds, and the number of tasks of each."""
 
     parent: Int64Array
     response: Int64Array
@@ -21,9 +21,9 @@ class ParentTimes(NamedTuple):
 
 
 def parent_times(schedule: Schedule, rows: Int64Array) -> ParentTimes:
-    """Return the times of the parents of which some of the rows, all of which ran, are tasks; by their numbers, ascending.
+    """Return the times of the parents of some rows, all of which ran and are tasks; in order of the parents' numbers.
 
-    Response = last end - first submission (papers.md 5.5, rule 10); spread = last end - first end.
+    Response = last end - first submission (docs/spec/papers.md 5.5, rule 10); spread = last end - first end.
     """
     work = schedule.workload
     rows = rows[work.parent[rows] >= 0]

@@ -1,6 +1,6 @@
-"""Metrics that every job has for itself - wait, response, slowdown - and their mean, median, p95 and maximum.
+"""Metrics of each job - wait, response, slowdown - and their mean, median, p95 and maximum.
 
-The formula of each stands here and nowhere else: over columns, so that a schedule, job rows and a running count share it.
+Each formula is only here, over columns, so that a schedule, job rows and a running count share it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Metrics = dict[str, float | int | None]
 Float64Array = NDArray[np.float64]
 
 STATISTICS = ("mean", "median", "p95", "max")
-"""What is told of each quantity, in this order."""
+"""The statistics of each quantity, in this order."""
 
 BOUND_US = 10 * MICROSECONDS
 """Run times below this count as this in the bounded slowdown (Feitelson & Weil 1998: ten seconds)."""
@@ -34,21 +34,21 @@ class JobTimes(NamedTuple):
 def waits(
     submit: Int64Array, start: Int64Array, end: Int64Array, run: Int64Array, is_in_pieces: BoolArray
 ) -> Int64Array:
-    """Wait = start - submit (papers.md 0.3: ``wait_first``).
+    """Wait = start - submit (docs/spec/papers.md 0.3: ``wait_first``).
 
-    Of a job that ran in pieces it is all the time in which the job did not advance, end - submit - run (``wait_total``).
+    With several execution intervals it is all the time in which the job did not advance, end - submit - run (``wait_total``).
     """
     wait = start - submit
     return np.where(is_in_pieces, end - submit - run, wait) if is_in_pieces.any() else wait
 
 
 def responses(submit: Int64Array, end: Int64Array) -> Int64Array:
-    """Response = end - submit (papers.md 0.3)."""
+    """Response = end - submit (docs/spec/papers.md 0.3)."""
     return end - submit
 
 
 def slowdowns(response: Int64Array, run: Int64Array) -> Float64Array:
-    """Slowdown = response / run (papers.md 0.3), the run that happened; NaN where the run is 0."""
+    """Slowdown = response / run (docs/spec/papers.md 0.3), with the real run time; NaN if the run is 0."""
     return np.asarray(np.divide(response, run, out=np.full(len(run), np.nan), where=run > 0))
 
 
@@ -61,7 +61,7 @@ def bounded_slowdowns(response: Int64Array, run: Int64Array, bound_us: int = BOU
 
 
 def job_times(schedule: Schedule, rows: Int64Array | slice = slice(None)) -> JobTimes:
-    """Return the times of the rows of a schedule, or of some, all of which ran."""
+    """Return the times of all rows of a schedule, or of some; all of them ran."""
     work = schedule.workload
     submit, end, run = work.submit[rows], schedule.end[rows], work.run[rows]
     wait = waits(submit, schedule.start[rows], end, run, schedule.is_in_pieces[rows])
@@ -69,22 +69,22 @@ def job_times(schedule: Schedule, rows: Int64Array | slice = slice(None)) -> Job
 
 
 def clipped(bounded: Float64Array) -> Float64Array:
-    """Clipped bounded slowdown = max(1, response / max(run, 10 s)), as in the literature since (papers.md 0.3).
+    """Clipped bounded slowdown = max(1, response / max(run, 10 s)), as in the literature since (docs/spec/papers.md 0.3).
 
-    In place, and what was sorted stays sorted.
+    It changes the array in place; a sorted array stays sorted.
     """
     return np.maximum(bounded, 1.0, out=bounded)
 
 
 def nearest_rank(ordered: NDArray[Any], percent: int) -> Any:
-    """Return the ceil(percent / 100 * n)-th smallest of ordered values, the rank in integers (papers.md 0.3)."""
+    """Return the ceil(percent / 100 * n)-th smallest of ordered values, the rank in integers (docs/spec/papers.md 0.3)."""
     return ordered[-(-percent * len(ordered) // 100) - 1].item()
 
 
 def job_metrics(jobs: JobTimes) -> Metrics:
     """Return the families wait, response, slowdown, bounded_slowdown and bounded_slowdown_clipped of some jobs."""
     slowdown = np.sort(slowdowns(jobs.response, jobs.run))
-    # Jobs of run time 0 have no slowdown: they stand last, and are left out.
+    # Jobs of run time 0 have no slowdown: they are last, and are left out.
     skipped = len(jobs.run) - int(np.count_nonzero(jobs.run))
     of_ratios = statistics_of_ratios("slowdown", slowdown[: len(slowdown) - skipped])
     of_ratios["slowdown_skipped"] = skipped if len(jobs.run) else None
@@ -95,7 +95,7 @@ def job_metrics(jobs: JobTimes) -> Metrics:
 
 
 def mean_clipped_slowdown(jobs: JobTimes, bound_us: int) -> float | None:
-    """Return the mean of max(1, response / max(run, bound)); None of no jobs (papers.md 3.6 takes a bound of 60 s)."""
+    """Return the mean of max(1, response / max(run, bound)); None without jobs (docs/spec/papers.md 3.6: bound 60 s)."""
     if not len(jobs.run):
         return None
     bounded = clipped(bounded_slowdowns(jobs.response, jobs.run, bound_us))
@@ -103,12 +103,12 @@ def mean_clipped_slowdown(jobs: JobTimes, bound_us: int) -> float | None:
 
 
 def backfilled_share(kind: Int8Array) -> float | None:
-    """Jobs whose pass left an earlier-submitted job waiting / jobs (Feitelson & Weil 1998, Fig. 10; papers.md 1.4)."""
+    """Jobs that left an earlier-submitted job waiting / jobs (Feitelson & Weil 1998, Fig. 10; docs/spec/papers.md 1.4)."""
     return _share_of_kind(kind, "backfilled")
 
 
 def immediate_share(kind: Int8Array) -> float | None:
-    """Jobs that started at their arrival, not backfilled / jobs (design.md, "The meaning of one instant")."""
+    """Jobs that started at their arrival, not backfilled / jobs (docs/design.md, "The meaning of one instant")."""
     return _share_of_kind(kind, "immediate")
 
 

@@ -1,4 +1,4 @@
-"""Metrics of predicted run times: how far those at submission were from what then ran."""
+"""Metrics of predicted run times: their error at submission against the real run times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from qbatch.model.record import Int64Array, Schedule
 
 
 def accuracies(expected: Int64Array, run: Int64Array) -> Float64Array:
-    """Return min(expected, run) / max(expected, run): 1 for a run time that was met, 1 of two that are 0.
+    """Return min(expected, run) / max(expected, run): 1 for a correct prediction, also if both are 0.
 
-    Source: Tsafrir, Etsion and Feitelson, IEEE TPDS 2007: run / expected of one that was too long, expected / run of one that
+    Source: Tsafrir, Etsion and Feitelson, IEEE TPDS 2007: run / expected if the prediction was too long, expected / run if it
     was too short.
     """
     high = np.maximum(expected, run)
@@ -19,9 +19,9 @@ def accuracies(expected: Int64Array, run: Int64Array) -> Float64Array:
 
 
 def prediction_metrics(schedule: Schedule, rows: Int64Array) -> Metrics:
-    """Return the metrics of the predictions of some rows, all of which ran; nothing where no run time was predicted.
+    """Return the metrics of the predictions of some rows, all of which ran; empty if no run time was predicted.
 
-    Where a job has no prediction, what was expected is its estimate, as the scheduler had it.
+    For a job without a prediction the expected run time is its estimate, as the scheduler had it.
     """
     if schedule.predicted is None:
         return {}

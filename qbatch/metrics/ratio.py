@@ -1,16 +1,16 @@
-"""Intervals on the scale of ratios, for means of what cannot be negative: waits, slowdowns, utilisations, makespans.
+"""Intervals on the scale of ratios, for means of values that cannot be negative: waits, slowdowns, utilisations, makespans.
 
-What is estimated is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of
-b / B - a / A (the delta method; Cochran 1977, "Sampling Techniques", section 6.3), so the bounds are
-B / A exp(-+ t error): never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds are these
-relative ones of *this* A: never below -A.  They say by how much B would change what A did here; how the mean of A would vary from
-log to log is not in them.
+The estimate is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of
+``b / B - a / A`` (the delta method; Cochran 1977, "Sampling Techniques", section 6.3).  So the bounds are
+``B / A exp(-+ t error)``: never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds
+are these relative ones of *this* A: never below -A.  They show by how much B would change the result of A here; they do
+not contain how the mean of A would vary from log to log.
 
-The error is the widest of several answers to one question, how far the values depend on each other: the stationary bootstrap
-with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show, and
-the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
-Analysis", section 9.5.3), which see what drifts more slowly.  Each has Student's t of its own.  docs/statistics.md has what
-this costs and how often such intervals hold the truth.
+The error is the widest of several estimates of how far the values depend on each other.  One is the stationary bootstrap
+with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show.  The others
+are the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
+Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/explanation/statistics.md has the
+cost and how often such intervals contain the true value.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from qbatch.metrics.interval import are_same, check_confidence, interval, t_quan
 Floats = NDArray[np.float64]
 
 PARTS = (5, 10, 20)
-"""Into how many equal parts the values are cut."""
+"""The numbers of equal parts into which the values are cut."""
 
 _FEWEST_IN_A_PART = 2
 
 _WIDEST = 700.0
-"""More than this exp cannot say."""
+"""The largest argument of exp."""
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """The error of a mean by one way of looking at dependence, and the degrees of freedom of its Student's t."""
+    """The error of a mean by one model of dependence, and the degrees of freedom of its Student's t."""
 
     size: float
     freedom: int
@@ -46,7 +46,7 @@ class Error:
 def difference_estimate(a: Floats, b: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> Estimate:
     """Return the estimate of mean(b) - mean(a), of equally many values in order, with bounds on the scale of ratios.
 
-    ``least_block``: blocks are no shorter.  Where a mean is 0 there is no ratio: then the bounds are those of the mean
+    ``least_block``: blocks are no shorter.  If a mean is 0 there is no ratio: then the bounds are those of the mean
     difference, cut at what is possible.  With a negative value among them nothing is cut.
     """
     check_confidence(confidence)
@@ -66,8 +66,8 @@ def difference_estimate(a: Floats, b: Floats, confidence: float = 0.95, *, least
 def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:
     """Return the estimate of mean(b) - mean(a) over independent pairs, one for each replica.
 
-    No dependence and no ratio: Student's t of the differences holds what varies from replica to replica, also in a.  The
-    bounds are cut at what is possible where no value is negative.  Replicas of which all differ by the same have none.
+    There is no dependence and no ratio: Student's t of the differences contains what varies from replica to replica, also in a.
+    The bounds are cut at what is possible if no value is negative.  If all replicas differ by the same, there are no bounds.
     """
     change = (b - a).tolist()
     found = interval(change, confidence)
@@ -81,10 +81,10 @@ def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Est
 
 
 def level_bounds(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> tuple[float, float] | None:
-    """Return the bounds of the mean of values that cannot be negative, never below 0; None where there are too few.
+    """Return the bounds of the mean of values that cannot be negative, never below 0; None if there are too few.
 
     Raises:
-        ValueError: if one is negative.
+        ValueError: a value is negative.
     """
     n = len(values)
     if n < FEWEST:
@@ -101,7 +101,7 @@ def level_bounds(values: Floats, confidence: float = 0.95, *, least_block: float
 
 
 def errors_of(influence: Floats, block: float) -> list[Error]:
-    """Return the error of the mean of values in order by each way of looking at their dependence."""
+    """Return the error of the mean of values in order by each model of their dependence."""
     n = len(influence)
     blocks = max(int(n / block), 2)
     errors = [Error(math.sqrt(stationary_variance(influence, block) * blocks / (blocks - 1)), blocks - 1)]
@@ -122,7 +122,7 @@ def _on_ratios(a: float, b: float, errors: list[Error], confidence: float, n: in
 
 
 def _widest(errors: list[Error], confidence: float, value: float) -> tuple[float, float]:
-    """Return the widest half of an interval that an error makes, and the largest chance of a value as far from 0."""
+    """Return the widest half of an interval by any error, and the largest probability of a value as far from 0."""
     half = max(t_quantile(0.5 + confidence / 2, error.freedom) * error.size for error in errors)
     if not any(error.size > 0 for error in errors):
         return half, 1.0 if value == 0 else 0.0
@@ -131,10 +131,10 @@ def _widest(errors: list[Error], confidence: float, value: float) -> tuple[float
 
 
 def _cut(found: Estimate, a: float, b: float) -> Estimate:
-    """Return an estimate of b - a whose bounds are possible where neither mean is negative."""
-    assert found.value is not None  # the caller has looked
+    """Return an estimate of b - a with possible bounds: they are cut if neither mean is negative."""
+    assert found.value is not None  # the caller has checked
     assert found.low is not None
     assert found.high is not None
-    low = min(max(found.low, -a), found.value)  # the mean of differences and -a are rounded each for itself
+    low = min(max(found.low, -a), found.value)  # the mean of differences and -a are rounded separately
     high = found.high if b > 0 else max(min(found.high, 0.0), found.value)
     return Estimate(found.value, low, high, found.p, found.n, found.block)

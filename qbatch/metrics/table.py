@@ -1,6 +1,6 @@
-"""The table of all metrics: what each is called, counts in, means, and where it comes from.
+"""The table of all metrics: the name, the unit, the meaning and the source of each.
 
-``P`` is the number of processors of the machine, ``n`` the number of jobs counted, ``r`` that of jobs refused; formulas are
+``P`` is the number of processors of the machine, ``n`` the number of counted jobs, ``r`` that of refused jobs; formulas are
 plain ASCII.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its name in ``measure``, its unit, its formula, its source, its meaning in one line, which way is good."""
+    """One metric: its name in ``measure``, its unit, its formula, its source, its meaning in one line, the better direction."""
 
     name: str
     unit: str
@@ -41,25 +41,25 @@ def _family(name: str, unit: str, formula: str, source: str, meaning: str) -> tu
 
 METRICS: tuple[Metric, ...] = (
     Metric("jobs", "jobs", "n", "standard", "jobs that ran and are counted (a warm-up is not)"),
-    *_family("wait", "s", "start - submit", "standard", "time from submission to start; in pieces: end - submit - run"),
+    *_family("wait", "s", "start - submit", "standard", "time from submission to start; if interrupted: end - submit - run"),
     *_family("response", "s", "end - submit", "standard", "time from submission to end"),
     *_family("slowdown", "ratio", "(end - submit) / run", "standard", "response time over run time, if that is not 0"),
     Metric("slowdown_skipped", "jobs", "count(run = 0)", "standard", "jobs left out of the slowdown: no run time"),
     *_family(
         "bounded_slowdown", "ratio", "(end - submit) / max(run, 10 s)", "Feitelson & Weil 1998, section 3.1",
-        "slowdown with run times of 10 s at least; below 1 for short jobs",
+        "slowdown with run times of at least 10 s; below 1 for short jobs",
     ),
     *_family(
         "bounded_slowdown_clipped", "ratio", "max(1, (end - submit) / max(run, 10 s))", "literature after 1998",
-        "bounded slowdown, 1 at least",
+        "bounded slowdown, at least 1",
     ),
     Metric(
         "backfilled_share", "share", "count(backfilled) / n", "Feitelson & Weil 1998, Fig. 10",
-        "jobs that started while one submitted earlier was left waiting",
+        "jobs that started while an earlier-submitted job was left waiting",
     ),
     Metric(
         "immediate_share", "share", "count(immediate) / n", "standard",
-        "jobs that started when they arrived, ahead of nobody",
+        "jobs that started when they arrived, ahead of no other job",
         is_less_better=False,
     ),
     Metric("makespan_s", "s", "max(end) - min(submit)", "standard", "time from the first submission to the last end"),
@@ -69,19 +69,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "utilisation_makespan", "share", "sum(procs * run) / (P * makespan)", "standard",
-        "processor time used, of all there is until the last end",
+        "share of the processor time until the last end that was used",
         is_less_better=False,
     ),
     Metric(
         "utilisation_submit", "share", "sum(procs * |[start, end) in W|) / (P * |W|), W = [min(submit), max(submit))",
-        "standard for open traces", "processor time used, of all there is while jobs still come",
+        "standard for open traces", "share of the processor time until the last submission that was used",
         is_less_better=False,
     ),
     Metric(
         "loss_of_capacity", "share", "sum(idle * dt where a waiting job has procs <= idle) / (P * makespan)",
         "qbatch, tests/oracle/metrics.py", "processor time idle although a waiting job would have fitted",
     ),
-    Metric("queue_max", "jobs", "max(waiting before a pass)", "standard", "longest queue that a pass has met"),
+    Metric("queue_max", "jobs", "max(waiting before a pass)", "standard", "longest queue before a pass"),
     Metric("parents", "jobs", "count(parents)", "Karatza & Hilzer 2003", "parents of which a task ran and is counted"),
     *_family("parent_response", "s", "max(end) - min(submit) of its tasks", "Karatza & Hilzer 2003", "responses of parents"),
     *_family(
@@ -89,28 +89,27 @@ METRICS: tuple[Metric, ...] = (
         "response of parents over their longest run time, if that is not 0",
     ),
     *_family("parent_spread", "s", "max(end) - min(end) of its tasks", "standard", "time from a parent's first end to its last"),
-    Metric("predicted_share", "share", "count(predicted) / n", _TEF07, "jobs whose run time was predicted by those before them"),
+    Metric("predicted_share", "share", "count(predicted) / n", _TEF07, "jobs with a run time predicted from earlier jobs"),
     *_family(
         "prediction_error", "s", "|expected - run|, expected = prediction at submission, else estimate", _TEF07,
-        "difference between the run time that was expected and the one that was",
+        "difference between the expected and the real run time",
     ),
     Metric(
         "prediction_accuracy_mean", "ratio", "sum(min(expected, run) / max(expected, run)) / n", _TEF07,
-        "mean accuracy of the expected run times: 1 is perfect, shorter and longer count alike",
+        "mean accuracy of the expected run times: 1 is perfect, too short and too long count alike",
         is_less_better=False,
     ),
     Metric(
         "estimate_accuracy_mean", "ratio", "sum(min(estimate, run) / max(estimate, run)) / n", _TEF07,
-        "mean accuracy of the estimates, told beside that of predictions",
+        "mean accuracy of the estimates, to compare with that of predictions",
         is_less_better=False,
     ),
-    Metric("underprediction_share", "share", "count(expected < run) / n", _TEF07, "jobs that outlived what was expected"),
-    Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; told where a job was"),
-    Metric("rejected_share", "share", "r / (n + r)", "standard", "counted jobs that were refused, of all that came; as above"),
+    Metric("underprediction_share", "share", "count(expected < run) / n", _TEF07, "jobs that ran longer than expected"),
+    Metric("rejected_count", "jobs", "r", "standard", "counted jobs that were refused; absent if there were none"),
+    Metric("rejected_share", "share", "r / (n + r)", "standard", "refused share of the counted jobs; absent if none were"),
 )  # fmt: skip
-"""Every metric that ``measure`` returns, in its order; those of parents only where there are any, those of
-predictions only where a run time was predicted, the last two only where a job
-was refused."""
+"""Every metric that ``measure`` returns, in its order.  Those of parents and of predictions, and the last two, are returned only
+if there are parents, predicted run times or refused jobs."""
 
 _WORDS = {
     "wait": "wait", "response": "response", "slowdown": "slowdown", "bounded_slowdown": "bounded slowdown",
@@ -131,7 +130,7 @@ _OTHER_WORDS = {
 
 
 def words_of(name: str) -> str:
-    """Return what a metric is called in a sentence."""
+    """Return the name of a metric in a sentence."""
     if name in _OTHER_WORDS:
         return _OTHER_WORDS[name]
     family, _, statistic = name.removesuffix("_s").rpartition("_")

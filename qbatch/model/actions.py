@@ -1,4 +1,4 @@
-"""What a policy may ask for: imperatives.  The engine checks each one and refuses a wrong one loudly."""
+"""What a policy may ask for: imperatives.  The engine checks each action and refuses an invalid one with an error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from qbatch.model.reasons import Reason
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
-    """A part of an allocation: processors and bytes of memory on each of ``count`` hosts in a row, from ``host`` on (its place
-    in ``Machine.hosts``).
+    """A part of an allocation: processors and bytes of memory on each of ``count`` consecutive hosts, from ``host`` on (an index
+    into ``Machine.hosts``).
 
-    ``resources``: the amounts of ``Machine.resources`` that a job has there, which lives inside that one host.  A policy may
-    leave them out: the engine gives the job what it asks for.
+    ``resources``: the amounts of ``Machine.resources`` there, for a job inside that one host.  A policy may
+    leave them out: the engine fills in what the job asks for.
     """
 
     host: int
@@ -25,7 +25,7 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def hosts(self) -> range:
-        """The places of its hosts."""
+        """The indices of its hosts."""
         return range(self.host, self.host + self.count)
 
 
@@ -34,7 +34,7 @@ Allocation = tuple[Chunk, ...]
 
 
 def ranges_of(parts: Iterable[tuple[int, int, int, int]]) -> Allocation:
-    """Return parts (first host, processors, memory, hosts) as an allocation: neighbours that give the same are one range."""
+    """Return parts (first host, processors, memory, hosts) as an allocation: equal neighbours are joined into one range."""
     found: list[Chunk] = []
     first = count = procs = memory = 0
     for host, width, size, hosts in parts:
@@ -57,7 +57,7 @@ def parts_of(allocation: Allocation) -> Iterator[tuple[int, int, int]]:
 
 
 def amounts_of(allocation: Allocation) -> Iterator[tuple[int, ...]]:
-    """Return each host of an allocation, one by one, with all that is given there: processors, memory, named resources."""
+    """Return each host of an allocation, one by one, with its amounts: processors, memory, named resources."""
     for chunk in allocation:
         for host in chunk.hosts:
             yield host, chunk.procs, chunk.memory, *chunk.resources
@@ -71,7 +71,7 @@ def procs_of(allocation: Allocation) -> int:
 
 
 def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
-    """Return what of an allocation is on other hosts than these."""
+    """Return the part of an allocation that is not on these hosts."""
     if not closed:
         return allocation
     if is_on_one_host(allocation):
@@ -80,7 +80,7 @@ def outside(allocation: Allocation, closed: Set[int]) -> Allocation:
 
 
 def is_on_one_host(allocation: Allocation) -> bool:
-    """Tell whether an allocation is inside one host."""
+    """Return whether an allocation is inside one host."""
     return len(allocation) == 1 and allocation[0].count == 1
 
 
@@ -89,9 +89,9 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
     ``until``: an instant at which the engine itself suspends the job again (time slices and quanta).
 
-    ``is_trial``: the job gets only a quantum, ``until`` when it must say.  A trial lives inside one host and may have less
-    memory there than the job asks for.  At ``until``, or when the driver says ``Returned``, what it did is thrown away,
-    its processors and memory are given back, and the job stands in the queue again at its own place.
+    ``is_trial``: a trial run, which must have an ``until``.  It is inside one host and may have less
+    memory there than the job asks for.  At ``until``, or at the driver's ``Returned``, its work is discarded,
+    its processors and memory are given back, and the job is back at its place in the queue.
     """
 
     row: int
@@ -108,14 +108,14 @@ class Suspend(msgspec.Struct, frozen=True, tag=True):
 
 
 class Resume(msgspec.Struct, frozen=True, tag=True):
-    """Let a suspended job go on, on the hosts that it had."""
+    """Resume a suspended job on the hosts that it had."""
 
     row: int
     until: int | None = None
 
 
 class Resize(msgspec.Struct, frozen=True, tag=True):
-    """Give a malleable job another number of processors on its one host; one that is suspended goes on with that number."""
+    """Give a malleable job another number of processors on its one host; a suspended job resumes with that number."""
 
     row: int
     procs: int
@@ -129,17 +129,17 @@ class Reject(msgspec.Struct, frozen=True, tag=True):
 
 
 class Promise(msgspec.Struct, frozen=True, tag=True):
-    """Tell a waiting job when it will start at the latest; later promises may only be earlier, but after a ``Break``."""
+    """Promise a waiting job its latest start; later promises may only be earlier, except after a ``Break``."""
 
     row: int
     at: int
 
 
 class Break(msgspec.Struct, frozen=True, tag=True):
-    """Take back the promise to a waiting job, which cannot be kept any more, with the reason.
+    """Take back the promise to a waiting job that cannot be kept any more, with the reason.
 
-    The engine reports the row as broken in this round, when the loss is seen, and not again at the start.  Another promise
-    to it may be for any instant.
+    The engine reports the row as broken in this round, and not again at the start.  The next promise to the job may be for any
+    instant.
     """
 
     row: int

@@ -1,7 +1,7 @@
-"""Errors that a user can cause or meet, each with the exit code that the outside sees.
+"""Errors that a user can cause or meet, each with its exit code.
 
 A message is one line and names the input, the place in it, the reason and the way out.  The exit
-codes are a promise (design.md, "What the outside sees"); nothing else in the program decides them.
+codes are a promise (docs/design.md, "What the outside sees"); no other module sets them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 
 class QbatchError(Exception):
-    """The thing asked about failed, or a check found a breach (exit code 1)."""
+    """The request failed, or a check found a breach (exit code 1)."""
 
     exit_code = 1
 
 
 class UsageError(QbatchError):
-    """The command line asks for something that does not exist or does not go together (2)."""
+    """The command line asks for something that does not exist or is contradictory (2)."""
 
     exit_code = 2
 
@@ -43,7 +43,7 @@ class AuditError(QbatchError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest of the ``known`` names, or an empty string."""
-    from difflib import get_close_matches  # only who made a mistake waits for it
+    from difflib import get_close_matches  # imported only after a mistake, because it is slow
 
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,7 +1,7 @@
-"""What happens to the engine: past participles, each with the row of the job or the host that it is about.
+"""What happens to the engine: past participles, each with the row of its job or its host.
 
-A *row* is the engine's number of a job: its rank in order of sequence.  Events carry no instant of their own:
-they are handed in together for the instant on which they fall.
+A *row* is the engine's number of a job: its rank in order of sequence.  Events have no instant of their own:
+all events of one instant are passed to the engine together.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 
 NO_RUN_TIME = -1
-"""An attempt has no run time to learn from: the job begins again, or its script could not be started."""
+"""The attempt has no valid run time: the job starts again, or its script could not be started."""
 
 
 class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A job arrived; the engine gives it the next row, whatever row it says."""
+    """A job arrived; the engine gives it the next row, whatever its own ``row`` is."""
 
     job: Job
 
@@ -24,8 +24,8 @@ class Submitted(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Finished(msgspec.Struct, frozen=True, tag=True):
     """A running job ended, by itself or killed at its estimate.
 
-    ``ran``: its run time in microseconds, on the processors that it asked for, where the driver knows it (a job may stand still
-    without the engine); ``NO_RUN_TIME``: it has none to learn from; None: what the engine has counted.
+    ``ran``: its run time in microseconds, on the requested processors, if the driver knows it (a job may stand still
+    without the engine); ``NO_RUN_TIME``: it has no valid one; None: the engine's own count.
     """
 
     row: int
@@ -33,13 +33,13 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Returned(msgspec.Struct, frozen=True, tag=True):
-    """A trial ended before its time because it used more memory than it was given: the job waits again."""
+    """A trial run ended before its time because it used more memory than it was given: the job waits again."""
 
     row: int
 
 
 class Withdrawn(msgspec.Struct, frozen=True, tag=True):
-    """Somebody took a waiting or suspended job back."""
+    """A waiting or suspended job was taken back."""
 
     row: int
 
@@ -47,8 +47,8 @@ class Withdrawn(msgspec.Struct, frozen=True, tag=True):
 class Forced(msgspec.Struct, frozen=True, tag=True):
     """An operator started a waiting job on these hosts, whatever the policy would do.
 
-    The engine checks it as it checks a ``Start``.  The policy finds the row in ``withdrawn`` and in ``running``, and the machine
-    changed: it plans anew from what runs.
+    The engine checks it like a ``Start``.  The policy finds the row in ``withdrawn`` and in ``running``, and the machine
+    counts as changed, so it plans again from what runs.
     """
 
     row: int
@@ -60,7 +60,7 @@ class Woken(msgspec.Struct, frozen=True, tag=True):
 
 
 class HostClosed(msgspec.Struct, frozen=True, tag=True):
-    """Nothing more starts on a host (its place in ``Machine.hosts``); what runs there goes on."""
+    """No further job starts on a host (an index into ``Machine.hosts``); running jobs continue there."""
 
     host: int
 
@@ -72,4 +72,4 @@ class HostOpened(msgspec.Struct, frozen=True, tag=True):
 
 
 Event = Submitted | Finished | Returned | Withdrawn | Forced | Woken | HostClosed | HostOpened
-"""What can happen to the engine."""
+"""Every event of the engine."""

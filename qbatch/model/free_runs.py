@@ -1,4 +1,4 @@
-"""Which processors are free, where a picture has to say which processors a job has (Gantt charts, the host grid)."""
+"""Which processors are free, for pictures that show the processors of a job (Gantt charts, the host grid)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class FreeRuns:
 
     @property
     def count(self) -> int:
-        """How many are free."""
+        """The number of free processors."""
         return sum(self.highs) - sum(self.lows)
 
     def take(self, procs: int) -> list[tuple[int, int]]:
-        """Take the lowest run that is long enough, else the lowest processors; fewer if there are not so many."""
+        """Take the lowest run that is long enough, else the lowest processors; fewer than asked if there are not enough."""
         for place, (low, high) in enumerate(zip(self.lows, self.highs, strict=True)):
             if high - low >= procs:
                 self._shorten(place, low + procs)
@@ -47,7 +47,7 @@ class FreeRuns:
         return taken
 
     def copy(self) -> FreeRuns:
-        """Return runs that go on by themselves."""
+        """Return an independent copy."""
         twin = FreeRuns(0)
         twin.lows, twin.highs = list(self.lows), list(self.highs)
         return twin

@@ -1,8 +1,9 @@
 """Classes of jobs, and the class that a job is in.
 
-A machine file names classes in one of two ways.  Plain classes: a job is in the first one whose bounds it keeps.  Or classes
-of two kinds, ``time`` and ``size``: a job is in the smallest of each, and its class is the pair, such as ``lt_mj`` (Chiang and
-Vernon, Production Job Scheduling for Parallel Shared Memory Systems, 2001, table 1).
+A machine file names classes in one of two ways.  With plain classes, a job is in the first one with bounds that it keeps.  With
+classes of two kinds, ``time`` and ``size``, a job is in the smallest of each, and its class is the pair, such as ``lt_mj``.
+
+Source: Chiang and Vernon, Production Job Scheduling for Parallel Shared Memory Systems, 2001, table 1.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ Kind = Literal["plain", "time", "size"]
 class JobClass(msgspec.Struct, frozen=True):
     """A class of jobs: upper bounds of what its jobs ask for, limits on how many run, and its reserve wait.
 
-    ``memory`` in bytes, ``time`` (of the job), ``cpu_time`` (of each processor) and ``reserve_wait`` in microseconds; None where
+    ``memory`` in bytes, ``time`` (of the job), ``cpu_time`` (of each processor) and ``reserve_wait`` in microseconds; None if
     the class sets no bound.  ``limit``: how many may run on the whole machine, ``per_host`` on any one host, ``per_user`` of one
-    user.
-    ``hosts``: names of the hosts, or pools of hosts, where its jobs may run; empty: all.
+    user.  ``hosts``: names of the hosts, or pools of hosts, where its jobs may run; empty: all.
     ``goes_first``: its jobs are tried before those of the other classes of its kind.
     """
 
@@ -48,7 +48,7 @@ class JobClass(msgspec.Struct, frozen=True):
 
 
 class JobClassPair(msgspec.Struct, frozen=True):
-    """The class of a job: its time class and its size class, which are one and the same where classes are plain."""
+    """The class of a job: its time class and its size class, which are the same if classes are plain."""
 
     time: JobClass
     size: JobClass
@@ -70,14 +70,14 @@ def class_pairs(classes: tuple[JobClass, ...]) -> tuple[JobClassPair, ...]:
 def class_of(
     classes: tuple[JobClass, ...], procs: int, memory: int, estimate: int, cpu_time: int | None = None
 ) -> JobClassPair | None:
-    """Return the first class, in the order of the file, whose bounds a job keeps; None where there is none.
+    """Return the first class, in the order of the file, with bounds that a job keeps; None if there is none.
 
     Args:
-        classes: of a machine; those of one kind stand smallest first.
+        classes: of a machine; those of one kind are in order, the smallest first.
         procs: processors asked for.
         memory: bytes asked for, of the whole job.
         estimate: requested run time in microseconds.
-        cpu_time: requested processor time of each processor in microseconds; the estimate where a job names one time only.
+        cpu_time: requested processor time of each processor in microseconds; the estimate if a job gives only one time.
     """
     asked = (procs, memory, estimate, estimate if cpu_time is None else cpu_time)
     return next((pair for pair in class_pairs(classes) if pair.time.holds(*asked) and pair.size.holds(*asked)), None)

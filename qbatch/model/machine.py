@@ -1,7 +1,7 @@
 """Hosts, pools and machines (:mod:`qbatch.model.machine_file` reads the file that describes them).
 
-A machine is a list of hosts in pools.  An SP2 log is one host with 100 processors; the Origin 2000 is eight
-hosts, and a job lives inside one of them; a PBS cluster is many hosts, and a job may span several.
+A machine is a list of hosts in pools.  An SP2 log is one host with 100 processors.  The Origin 2000 is eight
+hosts, and each job is inside one of them.  A PBS cluster is many hosts, and a job may span several.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "ki
 class Host(msgspec.Struct, frozen=True):
     """One host: its processors, its memory in bytes (0: memory is not counted), its pool.
 
-    ``serves``: names of the classes whose jobs it runs, the most urgent first; empty: those of every class, alike.
+    ``serves``: names of the classes that it runs, the most urgent first; empty: every class, with equal rank.
     ``limits``: pairs of the name of a class and how many of its jobs may run here at once.
-    ``resources``: named amounts beside processors and memory, such as ``("gpu", 2)``; of what it does not name it has none.
+    ``resources``: named amounts in addition to processors and memory, such as ``("gpu", 2)``; it has none of the others.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Host(msgspec.Struct, frozen=True):
     resources: tuple[tuple[str, int], ...] = ()
 
     def could_hold(self, procs: int, memory: int, resources: tuple[tuple[str, int], ...] = ()) -> bool:
-        """Tell whether a job would fit, were the host empty."""
+        """Return whether a job would fit the empty host."""
         there = dict(self.resources)
         has_memory = self.memory == 0 or self.memory >= memory
         return self.cpus >= procs and has_memory and all(there.get(name, 0) >= amount for name, amount in resources)
@@ -46,8 +46,8 @@ class Host(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True, dict=True):
     """Hosts in a fixed order, which breaks every tie between them.
 
-    ``single_host``: a job must live inside one host.  On a machine of one host it makes no difference.
-    ``chunked``: a job is made of chunks, each of which lives inside one host, and memory counts on each host that has any.
+    ``single_host``: a job must be inside one host.  On a machine of one host it makes no difference.
+    ``chunked``: a job is made of chunks, each inside one host, and memory counts on each host that has any.
     ``per_user``: how many jobs of one user may run at once; None: any number.
     """
 
@@ -75,17 +75,17 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """What is counted on hosts beside processors and memory: the names, in the order in which hosts first mention them."""
+        """The names of resources other than processors and memory, in the order in which hosts first mention them."""
         return tuple(dict.fromkeys(name for host in self.hosts for name, _ in host.resources))
 
     @cached_property
     def there(self) -> list[list[int]]:
-        """What there is, by resource (processors, memory, then ``resources``) and by host."""
+        """The total amounts, by resource (processors, memory, then ``resources``) and by host."""
         named = zip(*(self.amounts(host.resources) for host in self.hosts), strict=True)
         return [[host.cpus for host in self.hosts], [host.memory for host in self.hosts], *map(list, named)]
 
     def amounts(self, named: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
-        """Return named amounts, of a host or of a job, in the order of ``resources``; of what is not named there are none."""
+        """Return named amounts, of a host or of a job, in the order of ``resources``; 0 for names that are absent."""
         if not self.resources:
             return ()
         there = dict(named)
@@ -93,7 +93,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def limits_users(self) -> bool:
-        """Whether the number of jobs that one user may have running is limited, of all jobs or of a class."""
+        """Whether the number of running jobs of one user is limited, in total or for a class."""
         return self.per_user is not None or any(each.per_user is not None for each in self.classes)
 
     @cached_property
@@ -103,18 +103,18 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def spans_hosts(self) -> bool:
-        """Whether a job may be on several hosts without saying how it is divided."""
+        """Whether a job may be on several hosts without asking for chunks."""
         return not (self.chunked or self.single_host or len(self.hosts) == 1)
 
     @cached_property
     def digest(self) -> str:
-        """A short hash of everything that can matter to a decision: all but the names of the machine and its hosts."""
+        """A short hash of everything that can affect a decision: all but the names of the machine and its hosts."""
         nameless = msgspec.structs.replace(
             self, name="", hosts=tuple(msgspec.structs.replace(host, name="") for host in self.hosts)
         )
         facts = msgspec.to_builtins(nameless)
         for host in facts["hosts"]:
-            if not host["resources"]:  # results that were stored before hosts had any are found still
+            if not host["resources"]:  # keeps the digest of results from before hosts had any
                 del host["resources"]
         return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 
@@ -124,7 +124,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         return class_pairs(self.classes)
 
     def class_of(self, procs: int, memory: int, estimate: int, cpu_time: int | None = None) -> JobClassPair | None:
-        """Return the class of a job (bytes, microseconds), or None where no class takes it."""
+        """Return the class of a job (bytes, microseconds), or None if no class accepts it."""
         return class_of(self.classes, procs, memory, estimate, cpu_time)
 
 
@@ -148,7 +148,7 @@ def parse_memory(value: Any) -> int:
     )
     unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
     if found is None or unit not in _UNITS:
-        raise ValueError(f'{value!r} is no memory size; write bytes or a text such as "64GB"')
+        raise ValueError(f'{value!r} is not a memory size; write bytes or a text such as "64GB"')
     size = float(found[1]) * _UNITS[unit]
     if size > _MOST_MEMORY:
         raise ValueError(f"{value!r} is more memory than can be counted")
@@ -156,7 +156,7 @@ def parse_memory(value: Any) -> int:
 
 
 def memory_text(size: int) -> str:
-    """Return an amount of memory in the largest unit that leaves it whole, such as ``64GB``; :func:`parse_memory` reads it."""
+    """Return an amount of memory as a whole number of the largest possible unit, such as ``64GB``; see :func:`parse_memory`."""
     for unit, many in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
         if size and size % many == 0:
             return f"{size // many}{unit}"
@@ -167,7 +167,7 @@ def expand_names(pattern: str) -> list[str]:
     """Return the names of ``n[01-64]``, ``r[1-2]n[1,3-5]``: ranges keep leading zeros.
 
     Raises:
-        ValueError: if the brackets are not closed, a range runs backwards, or there are more than 100,000 names.
+        ValueError: the brackets are not closed, a range runs backwards, or there are more than 100,000 names.
     """
     found = re.search(r"\[([^\[\]]*)\]", pattern)
     if found is None:

@@ -1,7 +1,8 @@
 """The machine file: a machine described in TOML, read with errors that name key and line, and written.
 
 Format: ``schema = 1``, ``[[host]]`` tables (names expand: ``n[01-64]``), ``[[class]]`` tables, ``single_host``, ``per_user``
-(design.md, "What the outside sees"; docs/machine.md has every key).  The same tables may stand inside a daemon's configuration.
+(docs/design.md, "What the outside sees"; docs/reference/machine-file.md has every key).  A daemon's configuration may
+contain the same tables.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ _TOP_KEYS = ("schema", "name", "single_host", "per_user", "host", "class")
 
 
 def parse_machine(text: str, source: str) -> Machine:
-    """Return the machine that a TOML text describes; ``source`` names it in errors.
+    """Return the machine of a TOML text; ``source`` names the text in errors.
 
     Raises:
-        InputError: with the key, the line where it stands, the reason and the way out.
+        InputError: names the key, its line, the reason and the way out.
     """
     whole = TomlText(text, source)
     return machine_of_tables(whole, whole.document)
 
 
 def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
-    """Return the machine that tables describe which stand in a larger text, such as a daemon's configuration.
+    """Return the machine of tables inside a larger text, such as a daemon's configuration.
 
     Raises:
-        InputError: as :func:`parse_machine`.
+        InputError: see :func:`parse_machine`.
     """
     reader = _MachineReader(text)
     reader.known_keys(document, _TOP_KEYS, "")
@@ -64,7 +65,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     for entry in text.tables("host", document):
         for host in reader.hosts(entry, kinds):
             if host.name in seen:
-                raise reader.error("name", f"the host {host.name!r} is there twice", None, entry)
+                raise reader.error("name", f"the host {host.name!r} appears twice", None, entry)
             seen.add(host.name)
             hosts.append(host)
     if not hosts:
@@ -87,7 +88,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
 
 
 def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
-    """Return the lines that give a machine again; ``table``: the name of the table that they stand in, if they are in one."""
+    """Return the lines of a machine in TOML; ``table``: the name of the table around them, if there is one."""
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
     lines += _lines(
@@ -116,25 +117,25 @@ def _lines(**values: Any) -> list[str]:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value as TOML, whose texts, numbers, lists and truth values are written as in JSON."""
+    """Return a value as TOML, which writes texts, numbers, lists and truth values like JSON."""
     return msgspec.json.encode(value).decode()
 
 
 class _MachineReader:
-    """Takes the tables of a machine apart; ``text`` says where in it something is wrong."""
+    """Reads the tables of a machine; ``text`` finds the line of an error."""
 
     def __init__(self, text: TomlText) -> None:
         self.error = text.error
 
     def known_keys(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-        """Refuse a key that is not known, with the nearest one that is."""
+        """Refuse an unknown key, naming the nearest known one."""
         for key in table:
             if key not in known:
                 near = suggestion(key, known)
                 raise self.error(key, f"is not known{where}{near} (known: {', '.join(known)})", None, table)
 
     def whole(self, table: dict[str, Any], key: str, least: int, unit: str = "", way_out: str = "") -> int | None:
-        """Return a whole number of at least ``least``, or None where the key is absent."""
+        """Return a whole number of at least ``least``, or None if the key is absent."""
         value = table.get(key)
         if value is None:
             return None
@@ -144,14 +145,14 @@ class _MachineReader:
         return value
 
     def text(self, table: dict[str, Any], key: str, default: str) -> str:
-        """Return a text, or the default where the key is absent."""
+        """Return a text, or the default if the key is absent."""
         value = table.get(key, default)
         if not isinstance(value, str):
-            raise self.error(key, f"{value!r} is no text; put it in quotes", None, table)
+            raise self.error(key, f"{value!r} is not a text; put it in quotes", None, table)
         return value
 
     def memory(self, table: dict[str, Any]) -> int | None:
-        """Return a memory size in bytes, or None where the key is absent."""
+        """Return a memory size in bytes, or None if the key is absent."""
         if "memory" not in table:
             return None
         try:
@@ -183,7 +184,7 @@ class _MachineReader:
         return [Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names]
 
     def names(self, table: dict[str, Any], key: str, known: set[str], noun: str) -> tuple[str, ...]:
-        """Return a list of names of which each is known."""
+        """Return a list of names, all of them known."""
         listed = table.get(key, [])
         if not isinstance(listed, list):
             raise self.error(key, f"must be a list of names of a {noun}, such as {sorted(known)[:2]}", None, table)
@@ -191,13 +192,13 @@ class _MachineReader:
         return tuple(map(str, listed))
 
     def check_known(self, table: dict[str, Any], key: str, names: list[str], known: set[str], noun: str) -> None:
-        """Refuse a name that is not known, with the nearest one that is."""
+        """Refuse an unknown name, naming the nearest known one."""
         for name in names:
             if name not in known:
                 raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table)
 
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
-        """Return how many jobs of which class may run on a host."""
+        """Return the limits of running jobs on a host, by class."""
         limits = table.get("limits", {})
         if not isinstance(limits, dict):
             text = "must be a table of a number for each class, such as { large = 3, medium = 4 }"
@@ -210,7 +211,7 @@ class _MachineReader:
         return tuple(limits.items())
 
     def resources(self, table: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-        """Return how much a host has of what is counted beside processors and memory."""
+        """Return a host's amounts of resources other than processors and memory."""
         resources = table.get("resources", {})
         if not isinstance(resources, dict):
             raise self.error("resources", "must be a table of a number for each name, such as { gpu = 2 }", None, table)
@@ -219,7 +220,7 @@ class _MachineReader:
                 own = _OWN_KEYS[name.lower()]
                 raise self.error("resources", f"{name!r} has a key of its own; write {own} = ... in [[host]]", name, table)
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
-                text = f"{name!r} is no name; write letters, digits, - and _, such as gpu (types of it are not supported yet)"
+                text = f"{name!r} is not a name; write letters, digits, - and _, such as gpu (types of it are not supported yet)"
                 raise self.error("resources", text, name, table)
             if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= _MOST_OF_A_RESOURCE:
                 text = f"{name} = {many!r} is not a whole number from 0 to {_MOST_OF_A_RESOURCE}"
@@ -234,7 +235,7 @@ class _MachineReader:
             raise self.error("class", 'needs a name, such as name = "short"', None, table)
         kind = table.get("kind", "plain")
         if kind not in ("plain", *_KINDS):
-            text = f"{kind!r} is no kind of class; use one of {', '.join(_KINDS)}, or leave it out"
+            text = f"{kind!r} is not a kind of class; use one of {', '.join(_KINDS)}, or leave it out"
             raise self.error("kind", text, None, table)
         goes_first = table.get("goes_first", False)
         if not isinstance(goes_first, bool):
@@ -260,20 +261,20 @@ class _MachineReader:
         )
 
     def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
-        """Return whole seconds as microseconds, or None where the key is absent."""
+        """Return whole seconds as microseconds, or None if the key is absent."""
         value = self.whole(table, key, least, " of seconds", "; ten minutes, for example, are 600")
         return None if value is None else value * _SECOND
 
     def check_names(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse a name that two classes have."""
+        """Refuse a name that two classes share."""
         seen: set[str] = set()
         for each, table in zip(classes, tables, strict=True):
             if each.name in seen:
-                raise self.error("name", f"the class {each.name!r} is there twice", None, table)
+                raise self.error("name", f"the class {each.name!r} appears twice", None, table)
             seen.add(each.name)
 
     def check_kinds(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse classes that make no pairs: a kind that is missing or mixed with plain ones, or a wrong order."""
+        """Refuse classes that form no pairs: a kind is missing or mixed with plain classes, or the order is wrong."""
         paired = [each for each in classes if each.kind != "plain"]
         if not paired:
             return
@@ -297,7 +298,7 @@ class _MachineReader:
                 if before.kind == each.kind and all(
                     wide is None or (bound is not None and bound <= wide) for wide, bound in pairs
                 ):
-                    text = f"no job can be in the class {each.name!r}: {before.name!r} stands before it and takes all of its"
+                    text = f"no job can be in the class {each.name!r}: {before.name!r} comes before it and takes all of its"
                     raise self.error("name", f"{text} jobs; put the smaller one first", None, tables[place])
 
 

@@ -12,7 +12,7 @@ from qbatch.model.machine import memory_text, parse_memory
 
 
 class _InRange(msgspec.Struct, frozen=True):
-    """A parameter that is a number in a range; kinds of it say what is one (``noun``), and how it is read and written."""
+    """A parameter that is a number in a range; subclasses define the words for it (``noun``), and how it is read and written."""
 
     noun: ClassVar[str]
 
@@ -24,7 +24,7 @@ class _InRange(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> str:
-        """The values that it takes, in words."""
+        """The accepted values, in words."""
         return f"{self.text(self.least)} to {self.text(self.most)}"
 
     def read(self, text: str, where: str) -> float:
@@ -40,7 +40,7 @@ class _InRange(msgspec.Struct, frozen=True):
 
     @staticmethod
     def number(text: str) -> float:
-        """Return the number that a text is, or raise ``ValueError``."""
+        """Return the number in a text, or raise ``ValueError``."""
         return float(text) if text.isascii() and "_" not in text else math.nan
 
     def text(self, value: float) -> str:
@@ -55,7 +55,7 @@ class Whole(_InRange, frozen=True):
 
     @staticmethod
     def number(text: str) -> float:
-        """Return the number that a text is, or raise ``ValueError``."""
+        """Return the number in a text, or raise ``ValueError``."""
         return int(text) if text.isascii() else math.nan
 
 
@@ -72,11 +72,11 @@ class Memory(_InRange, frozen=True):
 
     @staticmethod
     def number(text: str) -> float:
-        """Return the bytes that a text is, or raise ``ValueError``."""
+        """Return the bytes in a text, or raise ``ValueError``."""
         return parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
 
     def text(self, value: float) -> str:
-        """Return an amount in the largest unit that leaves it whole."""
+        """Return an amount as a whole number of the largest possible unit."""
         return memory_text(int(value))
 
 
@@ -90,7 +90,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> str:
-        """The values that it takes, in words."""
+        """The accepted values, in words."""
         return ", ".join(self.choices)
 
     def text(self, value: str) -> str:
@@ -111,7 +111,7 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
     """Return the values for ``key=value`` texts, defaults filled in.
 
     Raises:
-        UsageError: naming the parameter, the reason, and the nearest known name.
+        UsageError: names the parameter, the reason, and the nearest known name.
     """
     by_name = {parameter.name: parameter for parameter in known}
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in known}
@@ -119,12 +119,12 @@ def read_parameters(pairs: list[str], known: tuple[Parameter, ...], where: str) 
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
-            raise UsageError(f"{where}: {pair!r} is no parameter; write name=value")
+            raise UsageError(f"{where}: {pair!r} is not a parameter; write name=value")
         if name not in by_name:
             takes = f"it takes {', '.join(by_name)}" if by_name else "it takes none"
             raise UsageError(f"{where}: no parameter {name!r}{suggestion(name, by_name)} ({takes})")
         if name in given:
-            raise UsageError(f"{where}: {name} is there twice; write it once")
+            raise UsageError(f"{where}: {name} appears twice; write it once")
         given.add(name)
         values[name] = by_name[name].read(text, where)
     return values

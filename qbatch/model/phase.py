@@ -1,4 +1,4 @@
-"""What a policy that divides the time is doing."""
+"""The current phase of a policy that divides the time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Whose turn it is on a machine that is shared in time.  Instants in microseconds.
+    """Which jobs have a time-shared machine now.  Instants in microseconds.
 
-    ``name``: in a few words, such as ``slice of medium jobs`` or ``switch``.  ``until``: its end, None while nobody is there.
-    ``following``: each class that does not have the machine, and when it has it at the earliest if the jobs that are there stay.
-    ``on_disk``, ``procs_on_disk``: how many jobs are suspended, and their processors.
+    ``name``: in a few words, such as ``slice of medium jobs`` or ``switch``.  ``until``: its end, None while there is no job.
+    ``following``: each class that does not have the machine, and its earliest next slice if the current jobs stay.
+    ``on_disk``, ``procs_on_disk``: the number of suspended jobs, and their processors.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a policy would answer to a job that is not submitted."""
+"""A policy's answer to a job that is not submitted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from qbatch.model.reasons import Reason
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """The answer that a job would get if it were submitted now.  Instants in microseconds, None where nothing is known.
+    """The answer that a job would get if it were submitted now.  Instants in microseconds, None if unknown.
 
-    ``reason``: why it would be refused; None: it would be accepted.  ``start``, ``end``: when it would start and end as things
-    stand, which is a forecast and no promise.  ``earliest_deadline``: the earliest deadline that would be accepted.
-    ``price``: what it would cost, in millionths of a processor-hour.
+    ``reason``: why it would be refused; None: it would be accepted.  ``start``, ``end``: its start and end by the current
+    state, a forecast and not a promise.  ``earliest_deadline``: the earliest deadline that would be accepted.
+    ``price``: in millionths of a processor-hour.
     """
 
     reason: Reason | None = None

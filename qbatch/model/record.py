@@ -1,6 +1,6 @@
 """A workload ready to run and the record of a finished run, as columns.
 
-They stand in the lowest package, so that metrics, reports and the referee need no replay.  A *row* is a job's
+They are in the lowest package, so that metrics, reports and the referee do not need replay.  A *row* is a job's
 number in order of sequence: its rank by (submit, job number, line).  Times are integer microseconds on the
 log's own clock, not re-zeroed.
 """
@@ -23,15 +23,15 @@ MICROSECONDS = 1_000_000
 """Microseconds in a second."""
 
 KINDS = ("in_order", "immediate", "backfilled")
-"""How a job started (design.md, "The meaning of one instant"); ``Schedule.kind`` holds places in this tuple."""
+"""How a job started (docs/design.md, "The meaning of one instant"); ``Schedule.kind`` holds indices into this tuple."""
 
 NO_PROMISE = -1
-"""``Schedule.promise`` of a job that was promised nothing."""
+"""``Schedule.promise`` of a job without a promise."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogClock:
-    """Where a log's second 0 lies on the wall: seconds since 1970 (None: unknown), and the zone's name."""
+    """The wall time of a log's second 0: seconds since 1970 (None: unknown), and the zone's name."""
 
     unix_start: int | None = None
     zone: str | None = None
@@ -39,21 +39,20 @@ class LogClock:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The jobs of one run, in order of sequence; every array has one entry a job.
+    """The jobs of one run, in order of sequence; every array has one entry per job.
 
-    ``procs_total``: processors of the machine, 0 where it is not known (job rows do not say).  ``number``: the log's job number.
-    ``submit``, ``estimate``, ``run``: microseconds, with ``0 <= run <= estimate`` in what is prepared from a log; ``run`` is
-    what will happen (a job that reaches its estimate is killed there; -1 of a job that was refused, read from job rows),
-    ``logged_run`` what the log says.  Another source may let jobs outlive their estimates.  ``procs``: processors.
-    ``memory``: bytes of the whole job, 0 for none asked; ``used_memory``: what it will really use, -1 where that is not known
-    (everywhere, if it is not given).  ``deadline``: the instant by which each is to end, -1 for none (everywhere, if it is not
-    given).  ``estimates_missing``: for how many of the jobs the log has no estimate, whatever stands for it here.
-    ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: what the log calls its queues.
-    ``counted``: whether metrics count the
-    job (a warm-up is run but not counted).  ``log_row``: the row of the log that it came from.  ``sequence``: what job rows that
-    were read say of the sequence, -1 where they say nothing; None: each row's own number.  ``parent``: the number of the job of
-    which each is a task, -1 for none (everywhere, if it is not given).  ``resources``: what each asks for of named resources
-    (:class:`qbatch.model.machine.Host`), a column for each that any job asks for.
+    ``procs_total``: processors of the machine, 0 if unknown (job rows do not contain it).  ``number``: the log's job number.
+    ``submit``, ``estimate``, ``run``: microseconds, with ``0 <= run <= estimate`` in a workload prepared from a log.  ``run`` is
+    what will happen (a job that reaches its estimate is killed there; -1 of a refused job read from job rows),
+    ``logged_run`` the value of the log.  Another source may let jobs outlive their estimates.  ``procs``: processors.
+    ``memory``: bytes of the whole job, 0 for none asked; ``used_memory``: what it will really use, -1 if unknown
+    (the default).  ``deadline``: the instant by which each job is to end, -1 for none (the default).
+    ``estimates_missing``: the number of jobs without an estimate in the log, whatever replaces it here.
+    ``user``, ``group``, ``queue``: the log's numbers, -1 for absent; ``queue_names``: the log's names of its queues.
+    ``counted``: whether metrics count the job (a warm-up job runs but does not count).  ``log_row``: the row of the log that it
+    came from.  ``sequence``: the sequence in job rows that were read, -1 if they have none; None: each row's own number.
+    ``parent``: the number of the job of which each is a task, -1 for none (the default).  ``resources``: the requests of named
+    resources (:class:`qbatch.model.machine.Host`), a column for each that any job asks for.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Workload:
         return replace(self, **columns)
 
     def only(self, rows: Int64Array) -> Workload:
-        """Return some of the jobs, by their rows in ascending order, as a workload of their own."""
+        """Return some of the jobs, by their rows in ascending order, as a new workload."""
         return self.changed(**self.columns_at(rows), sequence=None if self.sequence is None else self.sequence[rows])
 
     def columns_at(self, rows: Int64Array) -> dict[str, Any]:
@@ -111,7 +110,7 @@ WORKLOAD_COLUMNS = (
     "number", "submit", "procs", "estimate", "run", "logged_run", "memory", "user", "group", "queue", "counted", "log_row",
     "used_memory", "deadline", "parent",
 )  # fmt: skip
-"""The columns of a workload, beside those of named resources."""
+"""The columns of a workload, without those of named resources."""
 
 
 class Rejection(NamedTuple):
@@ -125,21 +124,21 @@ class Rejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What one policy made of a workload; every array has one entry a row of the workload.
+    """The result of one policy for a workload; every array has one entry per row of the workload.
 
-    ``start``, ``promise`` (the planned start last told), ``first_promise``: microseconds, the promises
-    ``NO_PROMISE`` where none was given.  ``kind``: places in ``KINDS``, -1 where it is not known.  ``start`` and ``end`` are -1
-    for jobs that the policy rejected.  ``queue_max``: the longest queue, before the passes; None where it was not counted.
+    ``start``, ``promise`` (the last promised start), ``first_promise``: microseconds, promises
+    ``NO_PROMISE`` if there was none.  ``kind``: indices into ``KINDS``, -1 if unknown.  ``start`` and ``end`` are -1
+    for jobs that the policy rejected.  ``queue_max``: the longest queue, before the passes; None if it was not counted.
 
-    ``start`` is the first start, and ``kind`` how it came about: a quantum that was thrown away counts (papers.md 3.7,
-    item 8).  ``pieces``: None where every job ran in one go, or where nobody knows when those ran that did not; else what the
-    jobs ran that did not, one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
-    thrown away (0), in order of end.  ``host``: on which host each ran (at last), -1 for none, where the machine has
-    several and a job lives inside one; else None.  ``rejected``: which were refused, by row; of those that were read from job
+    ``start`` is the first start, and ``kind`` how it came about: a discarded trial run counts (docs/spec/papers.md 3.7, item 8).
+    ``pieces``: the execution intervals of jobs that were suspended, resized or restarted; None if there are none or they are
+    unknown.  One line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
+    discarded (0), in order of end.  ``host``: the (last) host of each row, -1 for none, if the machine has
+    several and each job is inside one; else None.  ``rejected``: the refused jobs, by row; for those read from job
     rows the instant is that of their submission.  ``broken``: how often a promise to each row was taken back or not kept; None
-    where that never happened, or is not known.  ``told_pieces``: what job rows without their pieces say of ``piece_count``;
-    None where ``pieces`` holds them all.  ``predicted``: the run time that was predicted of each at its submission,
-    microseconds, -1 where its estimate stood; None where nothing was predicted.
+    if that never happened, or is unknown.  ``told_pieces``: ``piece_count`` as read from job rows without execution intervals;
+    None if ``pieces`` holds them all.  ``predicted``: the run time predicted for each job at its submission,
+    microseconds, -1 for jobs without a prediction; None if nothing was predicted.
     """
 
     workload: Workload
@@ -162,12 +161,12 @@ class Schedule:
 
     @property
     def ran(self) -> BoolArray:
-        """Which rows ran."""
+        """The rows that ran, as a mask."""
         return np.asarray(self.start >= 0)
 
     @property
     def piece_count(self) -> Int64Array:
-        """In how many pieces each row ran: 0 for one go on the processors that it asked for, -1 where it is not known."""
+        """The number of execution intervals of each row: 0 for one interval on the requested processors, -1 if unknown."""
         if self.told_pieces is not None:
             return self.told_pieces
         rows = np.empty(0, np.int64) if self.pieces is None else self.pieces[:, 0]
@@ -175,32 +174,32 @@ class Schedule:
 
     @property
     def is_in_pieces(self) -> BoolArray:
-        """Which rows did not run in one go on the processors that they asked for."""
+        """The rows with several execution intervals or other processors than requested, as a mask."""
         return rows_in_pieces(self.pieces, len(self)) if self.told_pieces is None else np.asarray(self.told_pieces > 0)
 
     @property
     def lacks_pieces(self) -> BoolArray:
-        """Which rows ran in pieces that are not known: of them only the first start and the end are."""
+        """The rows with execution intervals that are unknown, except the first start and the end, as a mask."""
         return self.is_in_pieces & ~rows_in_pieces(self.pieces, len(self))
 
     def spans(self) -> Spans:
-        """Return what held processors when; of a job in pieces each of them, or one from start to end if they are not known."""
+        """Return the spans that held processors: each execution interval of a job, or from start to end if they are unknown."""
         rows = np.flatnonzero(self.ran & ~rows_in_pieces(self.pieces, len(self)))
         host = np.full(len(rows), -1) if self.host is None else self.host[rows]
         return with_pieces(Spans(rows, self.start[rows], self.end[rows], self.workload.procs[rows], host), self.pieces)
 
     def queue_spans(self) -> Spans:
-        """Return which job stood in the queue when: until its first start, and again from a run that was thrown away to the next.
+        """Return the stays of jobs in the queue: until the first start, and again from a discarded trial run to the next start.
 
-        They are of the jobs that ran, the first stays of all of them before the others.  A suspended job, whose work is kept,
-        stands in no queue.
+        They are of the jobs that ran; the first stays of all jobs come before the others.  A suspended job, of which the work
+        is kept, is in no queue.
         """
         rows, procs = np.flatnonzero(self.ran), self.workload.procs
         first = Spans(rows, self.workload.submit[rows], self.start[rows], procs[rows], np.full(len(rows), -1))
         return first if self.pieces is None else queued_again(first, self.pieces, procs)
 
     def only(self, which: BoolArray | Int64Array) -> Schedule:
-        """Return the schedule of some of the jobs, by a mask or by their rows in ascending order; itself where these are all."""
+        """Return the schedule of some of the jobs, by a mask or by their rows in ascending order; itself if these are all."""
         places = np.full(len(self), -1, np.int64)
         rows = np.arange(len(self))[which]
         if len(rows) == len(self):
@@ -218,7 +217,7 @@ class Schedule:
         )
 
     def only_ran(self) -> Schedule:
-        """Return the schedule of the jobs that ran, without those that were rejected; itself where there are none."""
+        """Return the schedule of the jobs that ran, without those that were rejected; itself if there are none."""
         return self.only(self.ran)
 
     def in_order_of_start(self) -> Int64Array:
@@ -231,9 +230,9 @@ _SCHEDULE_COLUMNS = ("start", "kind", "promise", "first_promise", "end", "host",
 
 
 def finished_run(policy: str, **told: Any) -> Schedule:
-    """Return the schedule of which only some columns and facts are told; the others are absent.
+    """Return a schedule with only some columns and facts; the others are absent.
 
-    ``told``: columns and facts of ``Workload`` and ``Schedule`` by name, the columns in order of sequence; needed are number,
+    ``told``: columns and facts of ``Workload`` and ``Schedule`` by name, the columns in order of sequence; required are number,
     submit, start, end, procs, estimate and run.
     """
     count = len(told["submit"])

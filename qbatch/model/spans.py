@@ -1,6 +1,7 @@
-"""What held processors when: the spans of jobs that ran in one go, and the pieces of those that did not.
+"""The spans in which jobs held processors: from start to end, or the execution intervals of interrupted jobs.
 
-Pieces are one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or thrown away (0).
+Execution intervals are one line each of row, begin, end, processors, (first) host, and whether the work was kept (1) or
+discarded (0).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Peak(NamedTuple):
 
 
 def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
-    """Return the peak of some spans, ends before begins; one of no length counts at its begin, and by itself."""
+    """Return the peak of some spans, ends before begins; a span of no length counts at its begin, and by itself."""
     lasting = end > begin
     at = np.concatenate([end[lasting], begin[lasting]])
     change = np.concatenate([-procs[lasting], procs[lasting]])
@@ -33,16 +34,16 @@ def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
 
 
 def too_small(option: str, told: int, what: str, peak: Peak, when: str, unit: str = "processors") -> str:
-    """Return why a machine of the size that an option tells cannot be the one on which something ran."""
+    """Return why a machine of the size given by an option cannot be the one on which something ran."""
     return (
-        f"{option} {told}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; tell "
+        f"{option} {told}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; give "
         f"{peak.procs} or more, or leave it out"
     )
 
 
 class Spans(NamedTuple):
     """The job of row ``job`` had ``procs`` processors in the half-open ``[begin, end)``, in microseconds, on the host ``host``
-    (-1: not known)."""
+    (-1: unknown)."""
 
     job: Int64Array
     begin: Int64Array
@@ -56,14 +57,14 @@ class Spans(NamedTuple):
 
 
 def with_pieces(whole: Spans, pieces: Int64Array | None) -> Spans:
-    """Return the spans of jobs that ran in one go, and behind them the pieces of the others."""
+    """Return the spans of jobs without execution intervals, followed by the execution intervals of the others."""
     if pieces is None:
         return whole
     return Spans(*(np.concatenate(both) for both in zip(whole, pieces[:, :5].T, strict=True)))
 
 
 def rows_in_pieces(pieces: Int64Array | None, count: int) -> NDArray[np.bool_]:
-    """Return which of so many rows have pieces."""
+    """Return a mask of the rows, of ``count``, that have execution intervals."""
     mask = np.zeros(count, np.bool_)
     if pieces is not None:
         mask[pieces[:, 0]] = True
@@ -71,7 +72,7 @@ def rows_in_pieces(pieces: Int64Array | None, count: int) -> NDArray[np.bool_]:
 
 
 def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | None:
-    """Return the pieces of some jobs, with their new places; -1 leaves a job out, and None is none at all."""
+    """Return the execution intervals of some jobs, with their new rows; -1 leaves a job out, and None means no intervals."""
     if pieces is None:
         return None
     moved = pieces.copy()
@@ -81,7 +82,7 @@ def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | 
 
 
 def queued_again(first: Spans, pieces: Int64Array, procs: Int64Array) -> Spans:
-    """Return the first stays in the queue, and behind them those from a piece that was thrown away to the next of its job.
+    """Return the first stays in the queue, followed by those from a discarded execution interval to the next of its job.
 
     ``procs``: the processors that each row asked for.
     """

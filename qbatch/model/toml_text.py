@@ -1,4 +1,4 @@
-"""A TOML text taken apart that can say where in it something is wrong: of machine files and configurations."""
+"""A TOML text that can name the line of an error: for machine files and configurations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class TomlText:
     """A decoded text; ``document`` holds its tables.
 
     Args:
-        text: in TOML.
-        source: names it in errors.
+        text: the TOML.
+        source: the name of the text in errors.
 
     Raises:
         InputError: it is not valid TOML.
@@ -32,9 +32,9 @@ class TomlText:
             raise InputError(f"{source}: cannot be read: {why}") from error
 
     def error(self, key: str, reason: str, value: Any = None, table: dict[str, Any] | None = None) -> InputError:
-        """Return the error for a key, with the first line where the key (and the value) stands.
+        """Return the error for a key, with the first line that contains the key (and the value).
 
-        ``table``: the table of the document that the key is in, or is missing from: its own lines count then.
+        ``table``: the table of the document that the key is in, or is missing from: only its own lines count then.
         """
         wanted = re.compile(rf"^\s*(\[\[?\s*([^\]=#]*\.\s*)?)?\"?{re.escape(key)}(?![\w-])")
         lines = None if table is None else self._lines_of(table)
@@ -48,7 +48,7 @@ class TomlText:
         return InputError(f"{self.source}: {place}key {key!r}: {reason}")
 
     def tables(self, key: str, inside: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Return the tables of an array of tables, of the document or of a table inside it; none where the key is absent.
+        """Return the tables of an array of tables, of the document or of a table inside it; none if the key is absent.
 
         Raises:
             InputError: the key holds something else.
@@ -60,14 +60,14 @@ class TomlText:
         return tables
 
     def _hint(self, error: str) -> str:
-        """Return the way out where a table is there twice that should be one of an array."""
+        """Return the way out if a table that should be one of an array appears twice."""
         place = re.search(r"\(at line (\d+),", error)
         header = re.match(r"\s*\[\[?([^\[\]]+)\]", self._lines[int(place[1]) - 1]) if place else None
         twice = header is not None and ("twice" in error or "overwrite" in error)
-        return f"; where there are several, each begins with [[{header[1].strip()}]]" if header and twice else ""
+        return f"; if there are several, each begins with [[{header[1].strip()}]]" if header and twice else ""
 
     def _lines_of(self, table: dict[str, Any]) -> range | None:
-        """Return the numbers of the lines of a table and of the tables in it; None where it has no header of its own."""
+        """Return the line numbers of a table and of the tables in it; None if it has no header of its own."""
         first = 1 if table is self.document else None
         seen: dict[int, int] = {}
         for number, line in enumerate(self._lines, 1):

@@ -96,7 +96,7 @@ def _notes(study: NetworkStudy) -> list[str]:
         f"each replication is measured for {study.length:g} s after {study.warmup:g} s (rule 11): the paper does not say how "
         "long its runs were, and RT_max depends on it",
         "the paper has STF with the largest task first; with that order U would lie below that of PrFCFS, with the smallest "
-        "first it is that of Table 2 (spec/papers.md 5.2)",
+        "first it is that of Table 2 (docs/spec/papers.md 5.2)",
     ]
     if study.replications < REPLICATIONS:
         notes.append(

@@ -97,7 +97,7 @@ def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     notes = [
         "within: the mean lies within .03 (C = 2) or .05 (C = 4) of the printed number",
         f"short runs: measured from the empty start on, for {study.length / 2:g} s",
-        "calibration: spec/papers.md R003, a window of 120,000 s",
+        "calibration: docs/spec/papers.md R003, a window of 120,000 s",
         f"the paper does not say which of two tasks goes first whose jobs have as few uncompleted tasks: with {PRSNUTF} the one "
         f"that came first, with {PRSNUTF_STF} (shown where it was run) the one with the least demand; {PRSNUTF_STF} was picked "
         "after the fact, among other ties, as it comes nearest to the print",

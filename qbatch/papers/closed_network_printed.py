@@ -1,7 +1,7 @@
 """What Karatza and Hilzer 2003 print, typed in from papers/closed-network-task-scheduling.txt, and a calibration of our own.
 
 Table 2 holds all the numbers of the paper: its Figures 3 to 14 carry none.  The calibration is a C program that was written for
-spec/papers.md (R003) before any of this, with windows of 120,000 s at d = e = 20.
+docs/spec/papers.md (R003) before any of this, with windows of 120,000 s at d = e = 20.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One block of runs behind Karatza and Hilzer 2003: some replications of one network under one policy.
 
-Source: papers/closed-network-task-scheduling.txt; every reading is that of spec/papers.md 5.5, its rules by number.  A
+Source: papers/closed-network-task-scheduling.txt; every reading is that of docs/spec/papers.md 5.5, its rules by number.  A
 *network* is one point of a table or figure; its replications have draws of their own, which all policies share (rule 4).
 """
 

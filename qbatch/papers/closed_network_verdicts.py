@@ -1,4 +1,4 @@
-"""The claims of Karatza and Hilzer 2003: spec/papers.md, R003 and its claims that were missing.
+"""The claims of Karatza and Hilzer 2003: docs/spec/papers.md, R003 and its claims that were missing.
 
 A claim is a set of comparisons over the replications (``evidence``), by pairs wherever policies or networks are compared: they
 share their draws.  *Much* is read as at least twice; these bounds were set before the runs, with the calibration known.
@@ -52,7 +52,7 @@ CLOSE = 0.02
 """Within so much of utilisation two policies are *almost the same* (R003)."""
 
 MARGINAL = 0.01
-"""A change of utilisation below this is *marginal* (spec/papers.md 5.4, check 7)."""
+"""A change of utilisation below this is *marginal* (docs/spec/papers.md 5.4, check 7)."""
 
 PAPER_ERRORS = ERROR_STEPS[:3]
 MOST_THROUGHPUT = 1.882

@@ -40,7 +40,7 @@ METHOD: tuple[str, ...] = (
     "Policies, networks and errors of estimates are compared by pairs. D_R and the ratios of RT_max are ratios of means; their "
     "intervals are those of r + (a - r b) / mean(b) over the replications (the delta method).",
     "*Much* is read as at least twice, *almost the same* as within .02 of utilisation, *marginal* as less than .01 of it "
-    "(R003, and spec/papers.md 5.4). These bounds were set before these runs; a calibration by another program was known.",
+    "(R003, and docs/spec/papers.md 5.4). These bounds were set before these runs; a calibration by another program was known.",
     "Beyond the paper nothing is claimed: tables hold the order of the throughputs, and what becomes of the pairs of policies "
     "that the paper's own network decides.",
 )

@@ -1,7 +1,7 @@
 """Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001.
 
 Runs the months behind Figures 3 to 10 and checks what the paper concludes from them.  Its logs are not public: the months are
-generated (docs/origin2000.md), several replicas of each, and a claim is judged by intervals over them.
+generated (docs/papers/origin2000.md), several replicas of each, and a claim is judged by intervals over them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ PERIODS = {
     "low": tuple(range(7)),
 }
 """Section 3, Figure 1: "three periods (peak, intermediate, and low) of relatively stable job arrival rate"; the hours are ours
-(papers.md, part 3): the figure prints none."""
+(docs/spec/papers.md, part 3): the figure prints none."""
 
 STATEMENTS = {
     "F.ended-early": (

@@ -1,6 +1,6 @@
 """One run behind Figures 3 to 10 of Chiang and Vernon 2001: a month of one replica under one policy, and what is kept of it.
 
-Source: papers/origin2000-production-scheduling.txt, section 4; protocol in spec/papers.md 3.6.  A month is simulated after
+Source: papers/origin2000-production-scheduling.txt, section 4; protocol in docs/spec/papers.md 3.6.  A month is simulated after
 seven days of warm-up until all its jobs have ended; only jobs submitted in the month are counted.  No job comes after the
 month.  A *replica* is the same month drawn with another seed.
 """
@@ -48,7 +48,7 @@ _DAY_S = 86_400
 _QUANTUM_S = 60
 _TOP_SHARE = 0.05
 BOUNDED = "slowdown_60s_mean"
-"""The mean of max(1, response / max(run, 60 s)): the slowdown that spec/papers.md 3.6 asks for beside the raw one."""
+"""The mean of max(1, response / max(run, 60 s)): the slowdown that docs/spec/papers.md 3.6 asks for beside the raw one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The claims of Chiang and Vernon 2001, section 4, on the generated months: spec/papers.md, R004, rows (1) to (9).
+"""The claims of Chiang and Vernon 2001, section 4, on the generated months: docs/spec/papers.md, R004, rows (1) to (9).
 
 One function for each row.  Every claim is a set of comparisons over replicas (``evidence``); bounds that the paper
 leaves open ("similar", "comparable") are readings of ours and stand in the text of the claim.  A claim of every month tells

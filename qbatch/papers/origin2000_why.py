@@ -62,7 +62,8 @@ EXPECTED: Mapping[str, str] = {
     "9.hours-or-tens": UNDECIDED,
     "9.max-hundreds": FAILS,
 }
-"""The verdicts that are known of six months and ten replicas (docs/origin2000-results.md), by name of claim; the others hold.
+"""The verdicts that are known of six months and ten replicas (docs/papers/origin2000-results.md), by name of claim; the
+others hold.
 
 What is no verdict here may become either with other seeds, and claims that fail in some months need not in those of a smaller
 study: of these a check expects nothing.  ``WHY`` explains each that does not hold.

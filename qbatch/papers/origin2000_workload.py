@@ -1,7 +1,7 @@
 """The workload behind the figures: Table 4, Figure 1, and what the paper says of its jobs, printed and drawn.
 
 These claims are of numbers, not of policies: one holds if it is true of every month.  The generator draws a month again until
-what is said of run times and memory is true of it (docs/origin2000.md), so those claims check the generator.
+what is said of run times and memory is true of it (docs/papers/origin2000.md), so those claims check the generator.
 """
 
 from __future__ import annotations

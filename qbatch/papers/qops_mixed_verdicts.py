@@ -1,4 +1,4 @@
-"""The claims of Islam and others 2003 where only some jobs have deadlines: Figures 13 to 58 (spec/papers.md, R000)."""
+"""The claims of Islam and others 2003 where only some jobs have deadlines: Figures 13 to 58 (docs/spec/papers.md, R000)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """One group of runs behind Figures 4 to 58 of Islam and others 2003: a subset of a log at one load, under every scheme.
 
-Source: papers/qops-deadline-scheduling.txt, sections 4 and 5; every reading is that of spec/papers.md 2.8, its rules by number.
-A *trace* is where jobs come from; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a generated log of a
-seed of its own.  A *group* is one subset at one load; its log and its reference schedules are made once for all settings.
+Source: papers/qops-deadline-scheduling.txt, sections 4 and 5; every reading is that of docs/spec/papers.md 2.8, its rules
+by number. A *trace* is where jobs come from; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a
+generated log of a seed of its own.  A *group* is one subset at one load; its log and its reference schedules are made once
+for all settings.
 """
 
 from __future__ import annotations

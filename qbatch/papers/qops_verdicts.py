@@ -1,4 +1,4 @@
-"""The claims of Islam and others 2003 on one trace: spec/papers.md, R000 and its claims that were missing, figure by figure.
+"""The claims of Islam and others 2003 on one trace: docs/spec/papers.md, R000 and its claims that were missing, figure by figure.
 
 Every claim is a set of comparisons over subsets (``evidence``), paired by subset.  A claim that holds QoPS against its rivals is
 made twice: against the presets, which were picked because with them the paper's order appears, and against the stronger settings
@@ -175,7 +175,7 @@ def utilisation(replicas: QopsReplicas) -> list[Claim]:
 
 
 def calibration(replicas: QopsReplicas) -> list[Claim]:
-    """What the calibration on CTC asked for at load 1.4 (spec/papers.md, R000, acceptance)."""
+    """What the calibration on CTC asked for at load 1.4 (docs/spec/papers.md, R000, acceptance)."""
     load = 1.4
     found = [
         above(f"{rival} - QoPS, {of}", list(gap(replicas, ALL, rival, number, load).values()), 0.0, POINTS, PERCENT)

@@ -1,8 +1,8 @@
 """One run behind the figures of the thesis on group optimisation: a workload, what is known of run times, and a scheme.
 
-Source: papers/scojo-pect-group-optimisation.txt, chapters 8 and 9; every reading is that of spec/papers.md 4.10, its rules by
-number.  A *source* is where workloads come from, a *workload* is a replica: 10,000 jobs of the model of Lublin and Feitelson, or
-10,000 of a log that no other workload has.
+Source: papers/scojo-pect-group-optimisation.txt, chapters 8 and 9; every reading is that of docs/spec/papers.md 4.10, its
+rules by number.  A *source* is where workloads come from, a *workload* is a replica: 10,000 jobs of the model of Lublin
+and Feitelson, or 10,000 of a log that no other workload has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The claims of the thesis on group optimisation: spec/papers.md, R002 and its claims that were missing, figure by figure.
+"""The claims of the thesis on group optimisation: docs/spec/papers.md, R002 and its claims that were missing, figure by figure.
 
 A claim on the workloads of the model is a set of comparisons over them (``evidence``), paired by workload.  What the paper says
 of a size ("about 15 %") is read as between half and twice of it; whether there is any gain at all is a claim of its own.

@@ -22,7 +22,7 @@ from qbatch.papers.sp2_backfilling_runs import (
 )
 
 TWO_POINTS = Tolerance(0, 2)
-"""Shares in percent may differ by two points (spec/papers.md, R001)."""
+"""Shares in percent may differ by two points (docs/spec/papers.md, R001)."""
 
 COUNTS = Tolerance(0.02)
 """Counts of jobs may differ by 2 %: our choice, the logs are not quite the same."""

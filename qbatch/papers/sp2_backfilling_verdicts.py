@@ -19,7 +19,7 @@ from qbatch.papers.sp2_backfilling_runs import FactorFigures, MonthFigures, Resa
 PER_MONTH = Tolerance(0.25, 10)
 WHOLE = Tolerance(0.15)
 PER_FACTOR = Tolerance(0.20)
-"""How far numbers may lie from the printed ones (spec/papers.md, R001)."""
+"""How far numbers may lie from the printed ones (docs/spec/papers.md, R001)."""
 
 MOST_WINS, OF_MONTHS = 9, 11
 """A scheme dominates when it wins more than this share of the decided months (R001)."""

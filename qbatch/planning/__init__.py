@@ -1,4 +1,4 @@
-"""What a decision is made of: the view that a policy sees, the policy protocol, the profile, the kernels.
+"""What policies are written with: the view of the state, the policy protocol, the availability profile, the kernels.
 
-Pure: no clock, no file, no randomness.  What must never come in: a particular policy, the mutable cluster.
+Pure: no clock, no file, no randomness.  The package never contains a particular policy or the mutable cluster.
 """

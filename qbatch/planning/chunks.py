@@ -1,7 +1,7 @@
-"""Where the chunks of a job go on a chunked machine: types in order, hosts in host order, first fit.
+"""Placement of a job's chunks on the hosts of a chunked machine: types in order, hosts in host order, first fit.
 
 Plain Python, for one job at a time: admission, checks and default allocations.  The passes over long queues use
-the kernel of the same name in :mod:`qbatch.planning.kernels.chunks`, and a test holds the two together.
+:mod:`qbatch.planning.kernels.chunks`; a test keeps the two equal.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from qbatch.model.job import FREE, PACK, SCATTER, Job
 from qbatch.model.machine import Host, Machine
 
 Request = tuple[tuple[int, int, int, int], ...]
-"""Types of chunks: (count, processors, bytes of memory, place of the host that is asked for or -1)."""
+"""Types of chunks: (count, processors, bytes of memory, index of the host that the chunk names or -1)."""
 
 _MOST_CHUNKS = 200
-# Of a job with more chunks, only the division by first fit is looked for.
+# If a job has more chunks, only the division by first fit is searched.
 
 
 def requested(job: Job) -> Request:
-    """Return the chunks of a job: its own, or one a processor with the memory divided evenly, rounded up."""
+    """Return the chunks of a job: its own, or one per processor with an even share of the memory, rounded up."""
     if job.chunks:
         return tuple((chunk.count, chunk.procs, chunk.memory, chunk.host) for chunk in job.chunks)
     return ((job.procs, 1, -(-job.memory // max(job.procs, 1)), -1),)
 
 
 def is_plain(job: Job) -> bool:
-    """Tell whether a job asks for nothing but processors: it fits wherever as many are free in all."""
+    """Return whether a job asks for nothing but processors: it fits wherever enough are free in total."""
     return not (job.chunks or job.memory or job.is_exclusive) and job.placing == FREE
 
 
 def packed(request: Request) -> Request:
-    """Return the one chunk that a job is when it is packed; none if its chunks ask for different hosts."""
+    """Return the single chunk of a packed job; nothing if its chunks name different hosts."""
     named = {host for *_, host in request if host >= 0}
     if len(named) > 1:
         return ()
@@ -42,12 +42,12 @@ def packed(request: Request) -> Request:
 
 
 def is_scattered(job: Job) -> bool:
-    """Tell whether a job has several chunks that go to different hosts."""
+    """Return whether a job has several chunks that go to different hosts."""
     return job.placing == SCATTER and sum(count for count, *_ in requested(job)) > 1
 
 
 def can_share_one_host(job: Job) -> bool:
-    """Tell whether all chunks of a job may be on one host beside other jobs."""
+    """Return whether all chunks of a job may be on one host with other jobs."""
     return not (job.is_exclusive or is_scattered(job))
 
 
@@ -88,7 +88,7 @@ def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[in
 
 
 def fill(free: Sequence[int], procs: int) -> Allocation:
-    """Return the first processors that make up ``procs``, hosts in their order; empty if that many are not free."""
+    """Return the first ``procs`` free processors, hosts in their order; empty if fewer are free."""
     found, wanted = [], procs
     for host, there in enumerate(free):
         if wanted <= there:
@@ -102,7 +102,7 @@ def fill(free: Sequence[int], procs: int) -> Allocation:
 
 
 def give_on(column: list[int], chunk: Chunk, amount: int) -> None:
-    """Add an amount to what a column has for each host of a chunk."""
+    """Add an amount to a column at each host of a chunk."""
     first = chunk.host
     if chunk.count == 1:
         column[first] += amount
@@ -112,7 +112,7 @@ def give_on(column: list[int], chunk: Chunk, amount: int) -> None:
 
 
 def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
-    """Tell whether an allocation (of different hosts) is what a job asks for, divided into its chunks somehow."""
+    """Return whether an allocation (of different hosts) can be divided into the chunks that a job asks for."""
     if not job.is_exclusive and procs_of(allocation) != job.procs:
         return False
     if is_plain(job):
@@ -135,7 +135,7 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
     if chunks > _MOST_CHUNKS:
         return False
     room = tuple((width, size) for _, width, size in parts)
-    # Here hosts are counted within the allocation.
+    # Hosts are numbered within the allocation here.
     places = {host: place for place, (host, _, _) in enumerate(parts)}
     if any(host >= 0 and host not in places for *_, host in request):
         return False
@@ -151,7 +151,7 @@ def _divides(
     is_unused: tuple[bool, ...],
     failed: set[tuple[int, int, tuple[tuple[int, int], ...]]],
 ) -> bool:
-    """Put the first chunk of the request on one host after another, and the others after it, until all are placed."""
+    """Put the first chunk of the request on one host after another, and the rest after it, until all are placed."""
     if not request:
         return True
     (count, width, size, wanted), *rest = request

@@ -1,4 +1,4 @@
-"""A policy that decides by one kernel: the replay runs it compiled, and the engine calls the same kernel with a view's tables."""
+"""A policy that decides by one kernel: the replay runs it compiled, and the engine calls the same kernel on a view."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _NONE = np.empty(0, np.int64)
 
 
 class CompiledPolicy:
-    """The base of a policy whose decisions are those of a kernel, for whole jobs on hosts or on a pool.
+    """The base class of a policy that decides by a kernel, for whole jobs on hosts or on a pool.
 
-    A derived class gives ``name``; ``kernel``, a ``decide`` (docs/writing-policies.md, "A compiled policy"); ``needs``, what it
-    gives and reads, where that is not the default: starts by host, and the running jobs in order of expected end; and
-    ``new_tables``.  It may add ``explain``.  One that redefines ``decide`` is not run compiled.
+    A derived class defines ``name``; ``kernel``, a ``decide`` function (docs/how-to/write-a-compiled-policy.md); and
+    ``new_tables``.  It defines ``needs``, what the kernel returns and reads, unless the default suits it: starts by host, and the
+    running jobs in order of expected end.  It may add ``explain``.  A class that redefines ``decide`` is not run compiled.
     """
 
     name: str
@@ -52,25 +52,25 @@ class CompiledPolicy:
     needs = Needs(reads=PARTS, has_hosts=True)
 
     def new_tables(self, machine: Machine, rows: int) -> Any:
-        """Return what the kernel gets as ``memory``: a NamedTuple of numbers and arrays.
+        """Return the kernel's ``memory``: a NamedTuple of numbers and arrays.
 
-        An array by job has ``rows`` entries, made as for jobs of which nothing has happened yet; when more jobs come, the engine
-        asks for longer ones and copies what stands in the old.
+        An array by job has ``rows`` entries with their initial values.  When more jobs come, the engine asks for longer arrays
+        and copies the contents of the old ones.
         """
         raise NotImplementedError
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel; None where jobs are chunks over the hosts of the machine.
+        """Return the kernel; None if jobs are chunks over the hosts of the machine.
 
         Raises:
-            UsageError: ``needs`` asks for what a policy of one's own cannot have.
+            UsageError: ``needs`` asks for something that is not open to a user's own policy.
         """
         from qbatch.planning.spaces import space_of
 
         needs = self.needs
         if needs.gives != STARTS or needs.reads == ENDS or not (needs.has_queue and needs.has_hosts):
             raise UsageError(
-                f"policy {self.name}: a kernel of one's own starts jobs by host and reads PARTS or NO_PARTS: "
+                f"policy {self.name}: a user's own kernel starts jobs by host and reads PARTS or NO_PARTS: "
                 "give has_timers, reads_ended and reads only"
             )
         if not space_of(machine).places(machine):
@@ -78,17 +78,17 @@ class CompiledPolicy:
         return Compiled(type(self).kernel, needs, lambda work, machine: self.new_tables(machine, len(work)))
 
     def new_memory(self, machine: Machine) -> LiveTables:
-        """Return the record for a machine on which nothing has happened yet.
+        """Return the record for a machine before its first event.
 
         Raises:
-            UsageError: jobs are chunks over the hosts of the machine.
+            UsageError: on this machine jobs are chunks over several hosts.
         """
         if self.compiled_on(machine) is None:
             raise UsageError(f"policy {self.name} places whole jobs, and on this machine jobs are chunks over several hosts")
         return LiveTables(64, self.new_tables(machine, 64))
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Make one pass by the kernel."""
+        """Make one pass with the kernel."""
         memory: LiveTables = view.memory
         tables = memory.for_rows(len(view.columns.submit), partial(self.new_tables, view.machine))
         instant, jobs, state, done = tables_of(view, self.needs)
@@ -107,14 +107,14 @@ class CompiledPolicy:
 
 
 class LiveTables:
-    """What the engine keeps for a compiled policy: for how many jobs there is space, and its tables."""
+    """What the engine keeps for a compiled policy: its tables, and the number of jobs for which they have space."""
 
     def __init__(self, rows: int, tables: Any) -> None:
         self.rows = rows
         self.tables = tables
 
     def for_rows(self, rows: int, new_tables: Callable[[int], Any]) -> Any:
-        """Return the tables, with space for so many jobs."""
+        """Return the tables, with space for ``rows`` jobs."""
         if rows > self.rows:
             self.rows = 2 * rows
             self.tables = with_old(new_tables(self.rows), self.tables)
@@ -122,7 +122,7 @@ class LiveTables:
 
 
 def with_old(new: Any, old: Any) -> Any:
-    """Return new tables that begin with what stands in the old ones."""
+    """Return new tables that begin with the contents of the old ones."""
     if isinstance(new, np.ndarray):
         new[tuple(map(slice, old.shape))] = old
         return new
@@ -133,7 +133,7 @@ def with_old(new: Any, old: Any) -> Any:
 
 
 def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTables, ScheduleTable]:
-    """Return a view as a kernel gets it in a replay."""
+    """Return a view as the tables that a kernel receives in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
     rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
     parts = space.parts() if needs.reads == PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
@@ -169,7 +169,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
 
 
 def actions_of(written: RecordArray, view: View) -> list[Action]:
-    """Return what rows of ``ACTION`` say; a job that goes on with other processors than before is resized first."""
+    """Return rows of ``ACTION`` as actions; a job that resumes with another number of processors is resized first."""
     actions: list[Action] = []
     for kind, row, host, procs, held, until, _ in written.tolist():
         if kind == SUSPEND:

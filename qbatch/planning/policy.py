@@ -1,7 +1,7 @@
-"""The contract of a policy, and how it says that the replay may run it compiled.
+"""The contract of a policy, and how a policy declares that the replay may run it compiled.
 
 A policy is a function of a view: ``decide(view)`` returns the actions of one pass.  It has no clock and no
-state of its own; what it must remember it makes with ``new_memory`` and finds again in ``view.memory``.
+state of its own; the record that it makes with ``new_memory`` comes back to it as ``view.memory``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ from qbatch.planning.view import View
 
 
 class Policy(Protocol):
-    """Anything with ``decide``.
+    """Any object with ``decide``.
 
-    A policy with ``is_malleable = True`` takes every job as malleable, from one processor to those that it asks for:
-    the engine gives jobs that say nothing else these bounds when they arrive.  One with ``follows_classes = True`` keeps to
-    the classes of the machine file.  One with ``may_refuse = True`` may refuse jobs that it could run (``Reject``).  It does so
-    in the first pass that shows it a job, in ``view.arrived`` as a rule: a live submission is answered by that pass.  Jobs
-    that arrive together are judged one after another, in order of sequence.  One with ``takes_deadlines = True`` keeps the
-    deadlines of the jobs that it takes in: what it promises is the latest start that keeps them.  One with
-    ``breaks_promises = True`` may put off what it promised; the engine records it.  One with ``knows_resources = False`` counts
-    processors and memory itself: it is refused on a machine that counts other resources too.
+    Optional attributes, true or false:
+
+    - ``is_malleable``: every job is malleable, from one processor to those that it asks for; the engine sets these bounds at
+      the arrival of a job that has none.
+    - ``follows_classes``: the policy follows the classes of the machine file.
+    - ``may_refuse``: the policy may refuse jobs that it could run (``Reject``), in the first pass that shows it a job, usually
+      in ``view.arrived``: that pass answers a live submission.  Jobs that arrive together are judged in order of sequence.
+    - ``takes_deadlines``: the policy keeps the deadlines of accepted jobs: it promises the latest start that keeps them.
+    - ``breaks_promises``: the policy may delay a start that it promised; the engine records it.
+    - ``knows_resources``: if False, the policy counts only processors and memory, and is refused on a machine that counts
+      other resources too.
     """
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -48,16 +51,16 @@ class Remembering(Protocol):
     """A policy that keeps a record between passes."""
 
     def new_memory(self, machine: Machine) -> Any:
-        """Return the record for a machine on which nothing has happened yet."""
+        """Return the record for a machine before its first event."""
         ...
 
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A policy that can say why a job waits."""
+    """A policy that explains why a job waits."""
 
     def explain(self, view: View, row: int) -> Reason:
-        """Return why a waiting job did not start in the pass just over (``view`` is the state after it)."""
+        """Return why a waiting job did not start in the pass just over (``view``: the state after it)."""
         ...
 
 
@@ -66,13 +69,13 @@ class Predicting(Protocol):
     """A policy that predicts run times."""
 
     def first_predictions(self, view: View) -> Int64Array:
-        """Return by row the run time that was predicted at submission, microseconds; -1 where the estimate stood."""
+        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a prediction."""
         ...
 
 
 @runtime_checkable
 class Reserving(Protocol):
-    """A list scheduler, whose passes make reservations that are not promised."""
+    """A list scheduler that makes reservations in its passes without promising them."""
 
     def reserved_after(self, view: View) -> list[Reserved]:
         """Return the reservations of the pass just over (``view`` is the state after it)."""
@@ -81,23 +84,23 @@ class Reserving(Protocol):
 
 @runtime_checkable
 class Quoting(Protocol):
-    """A policy that can say what would become of a job that is not submitted."""
+    """A policy that can predict its answer to a job that is not submitted."""
 
     def quote(self, view: View, job: Job) -> Quote:
-        """Return what ``decide`` would answer to a job that arrived now (``view`` is the state after the last pass).
+        """Return what ``decide`` would answer to a job that arrived now (``view``: the state after the last pass).
 
-        The job has no row.  Nothing may change, least of all ``view.memory``: an audited engine refuses a policy that does
-        so.
+        The job has no row.  Nothing may change, least of all ``view.memory``; an audited engine refuses a policy that
+        changes it.
         """
         ...
 
 
 @runtime_checkable
 class Phased(Protocol):
-    """A policy that divides the time.  It explains suspended jobs too, not only those that wait."""
+    """A policy that divides time among groups of jobs.  It explains suspended jobs, not only waiting ones."""
 
     def phase(self, view: View) -> Phase:
-        """Return whose turn it is (``view`` is the state after the last pass)."""
+        """Return the current phase (``view``: the state after the last pass)."""
         ...
 
 
@@ -106,13 +109,13 @@ class Queueing(Protocol):
     """A policy that keeps a queue for each host."""
 
     def host_queues(self, view: View) -> list[list[int]]:
-        """Return by host the waiting rows, in the order in which it would take them (``view`` is the state after a pass)."""
+        """Return by host the waiting rows, in the order in which they would start (``view``: the state after a pass)."""
         ...
 
 
 @runtime_checkable
 class Charging(Protocol):
-    """A policy that says what an accepted job costs."""
+    """A policy that charges for accepted jobs."""
 
     def price(self, view: View, row: int) -> int | None:
         """Return the price of a job that waits or runs in millionths of a processor-hour, fixed when it was accepted."""
@@ -120,7 +123,7 @@ class Charging(Protocol):
 
 
 class PlanRules(msgspec.Struct, frozen=True):
-    """The rules of a kept plan: what is done when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
+    """The rules of a kept plan: how it is compressed when a job ends early (``none``, ``arrival``, ``start``, ``scratch``)."""
 
     compression: str
 
@@ -128,8 +131,8 @@ class PlanRules(msgspec.Struct, frozen=True):
 class ListRules(msgspec.Struct, frozen=True):
     """The rules of a list scheduler.
 
-    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, behind it
-    ``sjf``), or ``priority`` by ``weights`` (their places are those of the kernels).  ``depth``: reservations.
+    ``order``: ``fcfs``, ``sjf``, ``lxf``, ``sjf-behind`` (by submission up to the first job that cannot start, then
+    ``sjf``), or ``priority`` by ``weights`` (in the order of the kernels).  ``depth``: number of reservations.
     ``is_stopping``: the pass ends at the first job that does not fit.  ``is_by_shadow``: the one reservation is an instant
     only.  ``is_sticky``: reservations stay.
     """
@@ -143,12 +146,12 @@ class ListRules(msgspec.Struct, frozen=True):
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """A policy as the replay runs it compiled.
+    """A policy in the form in which the replay runs it compiled.
 
-    ``decide(instant, jobs, state, done, memory)``: a kernel (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it gives and
-    reads.  ``new_memory(work, machine)``: its memory for a workload, a tuple of arrays and numbers with names.
-    ``takes(memory)``: by row whether it takes a job at all; None: every one.  ``refusal(work, row, memory)``: the code and the
-    text with which it refuses a job.  ``is_planned``: it promises starts, for jobs that are all in one pool.
+    ``decide(instant, jobs, state, done, memory)``: a kernel (:mod:`qbatch.planning.kernels.tables`); ``needs``: what it returns
+    and reads.  ``new_memory(work, machine)``: its memory for a workload, a named tuple of arrays and numbers.
+    ``takes(memory)``: by row, whether it accepts a job at all; None: every job.  ``refusal(work, row, memory)``: the code and
+    the text with which it refuses a job.  ``is_planned``: it promises starts, and all jobs are in one pool.
     """
 
     decide: Callable[..., int]
@@ -164,19 +167,19 @@ class Compilable(Protocol):
     """A policy that the replay may run compiled."""
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return what decides the same on a machine as a kernel, or None."""
+        """Return the kernel that makes the same decisions on a machine, or None."""
         ...
 
 
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
-    """Return what decides as the policy does on this machine, as a kernel, or None: then the engine runs it."""
-    # The spaces bring the compiler, which only who runs a policy has to load.
+    """Return the kernel that decides as the policy does on this machine, or None if there is none: then the engine runs it."""
+    # The spaces import the compiler: load them only to run a policy.
     from qbatch.planning.spaces import space_of
 
     if not isinstance(policy, Compilable):
         return None
-    # A derived class may decide otherwise than its base, so it counts only if it defines ``compiled_on`` itself, or leaves
-    # ``decide`` as it is in the base of policies that are one kernel (:mod:`.compiled_policy`).
+    # A derived class may decide differently from its base, so it counts only if it defines ``compiled_on`` itself, or inherits
+    # ``decide`` from the base of policies that are one kernel (:mod:`.compiled_policy`).
     kind: Any = type(policy)
     base: Any = next(each for each in kind.__mro__ if "compiled_on" in vars(each))
     is_a_kernel = base.__module__.startswith("qbatch.planning.") and kind.decide is base.decide
@@ -184,7 +187,7 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
         return None
 
     if machine.resources and not knows_resources(policy):
-        return None  # the engine says why
+        return None  # the engine gives the reason
     compiled = policy.compiled_on(machine)
     if compiled is None or space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
         return None
@@ -192,10 +195,10 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
 
 
 def check_resources(policy: Policy, machine: Machine) -> None:
-    """Refuse a machine that counts named resources, for a policy that does not know them.
+    """Refuse a machine that counts named resources for a policy that does not know them.
 
     Raises:
-        UsageError: with the policy, the resources and the way out.
+        UsageError: names the policy, the resources and the way out.
     """
     if machine.resources and not knows_resources(policy):
         raise UsageError(
@@ -205,12 +208,12 @@ def check_resources(policy: Policy, machine: Machine) -> None:
 
 
 def knows_resources(policy: Policy) -> bool:
-    """Tell whether a policy keeps to the named resources of hosts."""
+    """Return whether a policy takes the named resources of hosts into account."""
     return bool(getattr(policy, "knows_resources", True))
 
 
 def note_of_classes(policies: Iterable[Policy], machine: Machine) -> str | None:
-    """Return what to tell a user who gives a machine with classes to policies that do not follow them; None for nothing."""
+    """Return a note for a user if the machine has classes that none of the policies follows, else None."""
     heedless = [name_of(each) for each in policies if not getattr(each, "follows_classes", False)]
     if not machine.classes or not heedless:
         return None

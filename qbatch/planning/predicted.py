@@ -1,7 +1,7 @@
-"""What a policy sees in whose view predicted run times stand in place of the estimates of users.
+"""The view of an inner policy in which predicted run times replace the estimates of users.
 
-Only the policy inside sees them: the engine, which kills and audits, keeps the estimates.  A predicted run time of a
-running job is told in every form in which a view tells its end (runs by row, sorted ends, parts on hosts, the job itself).
+Only the inner policy sees them: the engine, which kills and audits, keeps the estimates.  Every form in which a view
+gives the end of a running job has the prediction (runs by row, sorted ends, parts on hosts, the job itself).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _leave = live(kernels.leave)
 
 
 class PredictedEnds:
-    """The predicted ends of the running jobs by row, and in order with their processors, as a view shows them."""
+    """The predicted ends of the running jobs by row, and in order with their processors, in the form of a view."""
 
     def __init__(self) -> None:
         self.by_row: dict[int, int] = {}
@@ -34,7 +34,7 @@ class PredictedEnds:
         self._amounts = np.zeros(64, np.int64)
 
     def enter(self, row: int, end: int, procs: int) -> None:
-        """Note when a running job ends; of one that is known already, another end."""
+        """Note when a running job ends; if it is known already, replace its end."""
         self.leave(row)
         count = len(self.by_row)
         if count == len(self._ends):
@@ -65,7 +65,7 @@ class PredictedWindow(SeenWindow):
     Args:
         seen: the view of the wrapper.
         predicted: the run time by row, microseconds.
-        ends: of the running jobs, those that start in this round left out.
+        ends: of the running jobs, without those that start in this round.
     """
 
     def __init__(self, seen: View, predicted: Int64Array, ends: PredictedEnds) -> None:
@@ -75,7 +75,7 @@ class PredictedWindow(SeenWindow):
 
     @property
     def columns(self) -> Columns:
-        """What was asked for; as ``estimate`` what is predicted."""
+        """What was asked for, with the predictions as ``estimate``."""
         return self._seen.columns._replace(estimate=self._predicted)
 
     @property
@@ -84,7 +84,7 @@ class PredictedWindow(SeenWindow):
         return _PredictedJobs(self._seen.jobs, self._predicted)
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or were over in this round."""
+        """Return the jobs of rows that wait or run, or ended in this round."""
         return map(_as_predicted, super().jobs_of(rows), self._predicted[list(rows)].tolist())
 
     @property
@@ -95,7 +95,7 @@ class PredictedWindow(SeenWindow):
 
     @property
     def _is_counted(self) -> bool:
-        """Whether all that the running jobs hold is given back as one number of processors each."""
+        """Whether each running job gives back all that it holds as one number of processors."""
         return self._seen.machine.is_one_pool and not self._seen.closed
 
     @property

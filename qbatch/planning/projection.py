@@ -1,9 +1,9 @@
-"""What a policy inside another one sees and asks: a view changed by its wrapper, and its actions brought back.
+"""The view of an inner policy, changed by its wrapper, and the inner policy's actions as the wrapper's own.
 
-A wrapper (quanta, slices of time) takes processors that the inner policy must not count on, and jobs run, wait and pause in
-ways that the inner policy knows nothing of.  It says so in a :class:`Projection`; :meth:`Projection.view` tells it to the
-inner policy in every form in which a view tells it (runs by row, sorted ends, parts on hosts, free processors).  What the
-inner policy then asks for comes back through :class:`Inner`, with places filled in by the room of that view.
+A wrapper (trial runs, time slices) takes processors that the inner policy must not count on, and its jobs run, wait and pause
+in ways that the inner policy does not know.  A :class:`Projection` collects these changes, and :meth:`Projection.view` applies
+them to every form in which a view shows them (runs by row, sorted ends, parts on hosts, free processors).  The actions of the
+inner policy come back through :class:`Inner`, with allocations by the free resources of that view.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _SECOND = 1_000_000
 
 
 class Projection:
-    """A view in the making.
+    """A view under construction.
 
-    ``free`` and ``free_memory``: by host, to be changed by the wrapper; closed hosts show nothing free whatever stands there.
-    ``suspended``: what is left of them, by row.  ``in_one_go``: rows whose runs are shown as if they had never paused.
+    ``free`` and ``free_memory``: by host, for the wrapper to change; a closed host shows nothing free in any case.
+    ``suspended``: the suspended jobs still shown, by row.  ``in_one_go``: rows that are shown as if they had never paused.
     """
 
     def __init__(self, view: View, in_one_go: Set[int] = frozenset()) -> None:
@@ -57,7 +57,7 @@ class Projection:
         self.free_memory = list(view.free_memory)
 
     def take(self, allocation: Allocation) -> None:
-        """Show the processors of an allocation as not free (never fewer than none)."""
+        """Show the processors of an allocation as not free (never less than zero)."""
         for chunk in allocation:
             for host in chunk.hosts:
                 self.free[host] = max(self.free[host] - chunk.procs, 0)
@@ -67,7 +67,7 @@ class Projection:
         self._queue = np.union1d(self._queue, np.array(list(rows), np.int64))
 
     def hide_running(self, row: int) -> Run:
-        """Show a running job as if it did not run; return its run."""
+        """Show a running job as not running; return its run."""
         if row in self._shown:
             return self._shown.pop(row)
         run = self._seen.running[row]
@@ -81,8 +81,8 @@ class Projection:
         self._shown[run.row] = run
 
     def show_until(self, row: int, end: int, procs: int) -> None:
-        """Show a job of one host, running or suspended, as running on so many processors until ``end`` by its estimate: in one
-        go, but for one that began at this instant."""
+        """Show a job of one host, running or suspended, as running on ``procs`` processors until ``end`` by its estimate, as if
+        it had never paused, unless it began at this instant."""
         run = self.suspended.pop(row, None)
         is_new = run is None and self._seen.running[row].since == self._seen.now
         run = self._seen.running[row] if run is None else run
@@ -90,7 +90,7 @@ class Projection:
         self.show_running(run if is_new else as_if_in_one_go(self._seen, run, end))
 
     def view(self, **facts: Any) -> View:
-        """Return the view, with other facts changed too (:meth:`View.changed`).
+        """Return the view, with other facts replaced too (:meth:`View.changed`).
 
         In ``pieces`` a run begins when it last resumed: there it only matters whether that is now.
         """
@@ -104,9 +104,9 @@ class Projection:
 
 
 class _ProjectedWindow(SeenWindow):
-    """What is shown of the state: parts of it are made when a policy first looks at them (:class:`qbatch.planning.view.Window`).
+    """The state as changed; parts of it are made when a policy first looks at them (:class:`qbatch.planning.view.Window`).
 
-    ``runs``: those that are hidden, those that are shown in their place or beside them, and the rows that never paused.
+    ``runs``: the hidden ones, the shown ones (additions and replacements), and the rows that never paused.
     """
 
     def __init__(self, seen: View, runs: tuple[dict[int, Run], dict[int, Run], Set[int]], **shown: Any) -> None:
@@ -141,7 +141,7 @@ class _ProjectedWindow(SeenWindow):
 
     @property
     def pieces(self) -> Int64Array:
-        """The parts of running jobs: those that were seen, less the hidden ones, and the shown ones."""
+        """The parts of running jobs: the original ones without the hidden, and the shown ones."""
         found = np.concatenate([self._seen.pieces, parts_of_runs(self._shown.values(), self._seen.machine)], axis=1)
         for part in (part for run in self._hidden.values() for part in _parts_of(run)):
             found = np.delete(found, (found == np.array(part, np.int64)[:, None]).all(axis=0).argmax(), axis=1)
@@ -149,7 +149,7 @@ class _ProjectedWindow(SeenWindow):
 
 
 def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
-    """Return the expected ends of runs, ascending, and their processors, those on closed hosts left out."""
+    """Return the expected ends of runs, ascending, and their processors, without those on closed hosts."""
     found = []
     for run in runs:
         amount = procs_of(outside(run.allocation, closed))
@@ -159,7 +159,7 @@ def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
 
 
 def parts_of_runs(runs: Iterable[Run], machine: Machine) -> Int64Array:
-    """Return runs as ``View.pieces`` shows them."""
+    """Return runs in the form of ``View.pieces``."""
     parts = np.array([part for run in runs for part in _parts_of(run)], np.int64)
     return np.ascontiguousarray(parts.reshape(-1, 5 + len(machine.resources)).T)
 
@@ -171,9 +171,9 @@ def _parts_of(run: Run) -> Iterator[tuple[int, ...]]:
 
 
 class Inner:
-    """What the inner policy asks for in one pass, brought back to the wrapper's.
+    """The actions of an inner policy in one pass, turned into those of the wrapper.
 
-    ``room``: what its view shows free, less what its starts have taken.  ``gone``: rows that do not wait any more.
+    ``room``: the free resources of its view, less what its starts have taken.  ``gone``: rows that no longer wait.
     """
 
     def __init__(self, view: View, name: str) -> None:
@@ -183,14 +183,14 @@ class Inner:
 
     @cached_property
     def room(self) -> Room:
-        """What is free: made when somebody starts or looks for room."""
+        """What is free; made at the first use."""
         return self._view.room()
 
     def action(self, action: Action) -> Action:
-        """Note an action; return it with its place filled in.
+        """Note an action; return it with its allocation filled in.
 
         Raises:
-            DecisionError: if the inner policy suspends or resizes: two hands at one job.
+            DecisionError: the inner policy suspends or resizes a job, which only the wrapper may do.
         """
         match action:
             case Start(is_trial=False):
@@ -220,7 +220,7 @@ def in_one_go(view: View, runs: Mapping[int, Run], rows: Set[int]) -> Mapping[in
 
 
 class _InOneGo(Mapping[int, Run]):
-    """Running jobs, some as if they had never paused; made when asked for, as few inner policies do."""
+    """Running jobs, some as if they had never paused; made on request, as few inner policies need them."""
 
     def __init__(self, view: View, runs: Mapping[int, Run], rows: Set[int]) -> None:
         self._runs = runs

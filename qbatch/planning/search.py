@@ -1,7 +1,7 @@
-"""The search for an order of jobs on an availability profile, as a library: orders in, schedules and their values out.
+"""A library that searches an order of jobs on an availability profile: orders in, schedules and their values out.
 
-Any policy may use it; the kernels are in :mod:`qbatch.planning.kernels.discrepancy`.  A search is bounded by a number of
-iterations or of placements and never by time, which would let the speed of the machine decide.
+Any policy may use it; the kernels are in :mod:`qbatch.planning.kernels.discrepancy`.  A number of iterations or of
+placements bounds a search, never time: the speed of the machine must not decide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qbatch.planning.kernels.live import live
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 WALKS = ("lex", "ilds", "dds")
-"""In which order the orders are looked at: lexicographic; improved limited discrepancy; depth-bounded discrepancy."""
+"""The walk through the orders: lexicographic; improved limited discrepancy; depth-bounded discrepancy."""
 
 _search = live(discrepancy.search)
 _place_in_order = live(discrepancy.place_in_order)
@@ -26,13 +26,13 @@ _merged = live(discrepancy.merged)
 
 
 class SearchRules(msgspec.Struct, frozen=True):
-    """What is searched for and how.
+    """The objective and the walk of a search.
 
-    ``walk``: of :data:`WALKS`.  ``budget``: how many iterations (complete orders and cuts) end the search, or how many
-    placements if ``counts_placements``; the first order is always completed.  ``objective``: of the kernels.  ``share``: of the
-    time in which the jobs have the machine, in thousandths.  ``least``: the shortest run time that a slowdown is divided by,
-    ``bound``: the wait that is not excessive, both in microseconds.  ``cuts``: whether prefixes that cannot win are left.
-    ``shifts``: whether jobs are tried in holes that are a little too short for them.
+    ``walk``: of :data:`WALKS`.  ``budget``: the number of iterations (complete orders and cuts) that ends the search, or of
+    placements if ``counts_placements``; the first order is always completed.  ``objective``: of the kernels.  ``share``: the
+    share of time in which the jobs have the machine, in thousandths.  ``least``: the shortest run time in a slowdown;
+    ``bound``: the longest wait that is not excessive; both in microseconds.  ``cuts``: prefixes that cannot win are cut.
+    ``shifts``: jobs are tried in holes that are slightly too short for them.
     """
 
     walk: str = "ilds"
@@ -46,7 +46,7 @@ class SearchRules(msgspec.Struct, frozen=True):
     shifts: bool = False
 
     def for_kernels(self) -> RecordArray:
-        """Return the rules as the kernels take them."""
+        """Return the rules as a record of the kernels."""
         values = (
             self.objective, self.share, self.least, self.bound, WALKS.index(self.walk), self.budget,
             self.counts_placements, self.cuts, self.shifts,
@@ -55,7 +55,7 @@ class SearchRules(msgspec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """One complete order: places in the jobs that were given; its value; its last end; all that is booked until then, in
+    """One complete order: indices into the given jobs; its value; its last end; all that is booked until then, in
     processor-microseconds; the sum of age times share and time to the end times 1,000."""
 
     order: tuple[int, ...]
@@ -66,8 +66,8 @@ class Found(NamedTuple):
 
 
 class SearchOutcome(NamedTuple):
-    """What a search found: the last orders that were better than all before them (three at most, the best last), how many
-    placements it made, and how many prefixes with jobs left it cut."""
+    """The result of a search: the last orders that were better than all before them (at most three, the best last).  Also the
+    number of placements, and the number of prefixes with jobs left that were cut."""
 
     found: list[Found]
     nodes: int
@@ -75,16 +75,16 @@ class SearchOutcome(NamedTuple):
 
     @property
     def best(self) -> Found:
-        """The order of the least value, the first of equal ones."""
+        """The order of the least value, the first of equals."""
         return self.found[-1]
 
 
 def search(now: int, base: Int64Array, jobs: RecordArray, rules: SearchRules) -> SearchOutcome:
-    """Search an order in which the jobs are worth least.
+    """Search the order of the least value.
 
     Args:
         now: microseconds; no job is placed before it.
-        base: the profile on which they are placed (:mod:`qbatch.planning.kernels.profile`); it stays as it is.
+        base: the profile on which the jobs are placed (:mod:`qbatch.planning.kernels.profile`); it is not changed.
         jobs: ``[n]`` of ``SEARCHED_JOB`` (:mod:`qbatch.planning.kernels.discrepancy`), n > 0, in the first order.
     """
     count = len(jobs)
@@ -104,7 +104,7 @@ def search(now: int, base: Int64Array, jobs: RecordArray, rules: SearchRules) ->
 def place_in_order(
     now: int, base: Int64Array, jobs: RecordArray, order: Sequence[int], rules: SearchRules
 ) -> tuple[Int64Array, Int64Array, tuple[int, int]]:
-    """Place jobs one after another, each at its earliest; return their starts, the profile that they leave, and the value."""
+    """Place jobs one after another, each at its earliest start; return their starts, the profile that remains, and the value."""
     places = np.array(order, np.int64)
     profile = np.empty((2, int(base[0, 0]) + 2 * len(places) + 4), np.int64)
     starts = np.empty(len(places), np.int64)
@@ -113,10 +113,10 @@ def place_in_order(
 
 
 def largest_slowdown_first(now: int, base: Int64Array, jobs: RecordArray, line: Sequence[int], rules: SearchRules) -> list[int]:
-    """Return an order: again and again the job with the largest slowdown if it were placed next.
+    """Return an order: always next the job with the largest slowdown if it were placed now.
 
     Args:
-        line: places in ``jobs`` that keep this order among each other.
+        line: indices into ``jobs``, which keep this order relative to each other.
     """
     order = np.empty(len(jobs), np.int64)
     _merged(now, base, jobs, np.array(line, np.int64), rules.for_kernels(), order)
@@ -125,7 +125,7 @@ def largest_slowdown_first(now: int, base: Int64Array, jobs: RecordArray, line: 
 
 
 def chosen(found: Sequence[Found], procs: int, now: int) -> Found:
-    """Return which of the last orders is taken (rule 15): the one of least value, unless another one is not much worse in last
+    """Return the order to take of the last ones (rule 15): the one of least value, unless another one is not much worse in last
     end, utilisation and response, and better in one of them."""
     best = found[-1]
     for other in reversed(found[:-1]):

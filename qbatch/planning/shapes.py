@@ -1,6 +1,6 @@
-"""What the waiting jobs of a chunked machine ask for, as flat arrays: one entry a *shape*, a shape a row.
+"""The requests of the waiting jobs of a chunked machine, as flat arrays: one entry per *shape*, one shape per row.
 
-Jobs of campaigns ask for the same again and again: a pass looks at each shape once, however long the queue.
+Jobs of a campaign make the same request many times: a pass looks at each shape once, however long the queue is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _INVALID = (0,) * (len(SHAPE_HEAD.names or ()) - 1) + (1,)
 
 
 class Shapes(NamedTuple):
-    """The arrays, read-only: ``of[row]`` is a place in ``heads`` (for this pass only: they are renumbered now and
-    then); ``heads`` and ``types`` are those of :mod:`qbatch.planning.kernels.chunks`.  ``has_tight``: whether hosts matter to any
-    of the shapes."""
+    """The arrays, read-only: ``of[row]`` is an index into ``heads`` (for this pass only: they are renumbered sometimes);
+    ``heads`` and ``types`` are those of :mod:`qbatch.planning.kernels.chunks`.  ``has_tight``: hosts matter to at least one
+    shape."""
 
     of: Int64Array
     heads: RecordArray
@@ -35,7 +35,7 @@ class Shapes(NamedTuple):
 
 
 class ShapeBook:
-    """Keeps the shapes as jobs arrive, and forgets those of jobs that wait no more."""
+    """Adds shapes as jobs arrive, and removes those of jobs that no longer wait."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -54,7 +54,7 @@ class ShapeBook:
 
     @property
     def arrays(self) -> Shapes:
-        """The arrays as they are now."""
+        """The arrays in their current state."""
         if self._shown is not None:
             return self._shown
         count = len(self._numbers)
@@ -65,7 +65,7 @@ class ShapeBook:
         return self._shown
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Note the shapes of jobs that arrived (they carry their rows)."""
+        """Add the shapes of jobs that arrived (each has its row)."""
         if not jobs:
             return
         self._shown = None
@@ -84,7 +84,7 @@ class ShapeBook:
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
                 is_tight = not is_loose(self._machine, job, asked)
-                is_valid = bool(request) and _is_valid(job, asked)  # chunks that are to be on one host may name two
+                is_valid = bool(request) and _is_valid(job, asked)  # chunks that must share one host may name two
                 head = _head(job, asked, len(request), self._used + len(types), is_tight) if is_valid else _INVALID
                 self._has_tight |= is_tight
                 heads.append(head)
@@ -97,22 +97,22 @@ class ShapeBook:
             self._used += len(types)
 
     def is_full(self) -> bool:
-        """Tell whether it is time to forget shapes with :meth:`renew`."""
+        """Return whether it is time to remove shapes with :meth:`renew`."""
         return len(self._numbers) > self._limit
 
     def renew(self, jobs: Iterable[Job]) -> None:
-        """Keep the shapes of these jobs (all that wait) only."""
+        """Keep only the shapes of these jobs (all that wait)."""
         self._clear()
         self.add(list(jobs))
         self._limit = max(_FEWEST, 2 * len(self._numbers))
 
     def alike(self, rows: Int64Array) -> Int64Array:
-        """Return for each of some rows (ascending) the first of them that has its shape."""
+        """Return for each of some rows (ascending) the first of them with the same shape."""
         _, first, places = np.unique(self._of[rows], return_index=True, return_inverse=True)
         return rows[first[places]]
 
     def restore(self, rows: Int64Array, alike: Int64Array, job_of: Callable[[int], Job]) -> None:
-        """Keep the shapes of these rows only, of which :meth:`alike` returned ``alike`` in another book."""
+        """Keep only the shapes of these rows, for which :meth:`alike` of another book returned ``alike``."""
         firsts = alike[alike == rows]
         self.renew(map(job_of, firsts.tolist()))
         self._rows = int(rows[-1]) + 1 if len(rows) else 0
@@ -121,9 +121,9 @@ class ShapeBook:
         self._of[rows] = self._of[alike]
 
 def is_loose(machine: Machine, job: Job, request: Request) -> bool:
-    """Tell whether hosts do not matter to a job: it fits wherever as many processors are free in all.
+    """Return whether hosts do not matter to a job: it fits wherever enough processors are free in total.
 
-    Its chunks are of one processor, need no memory that counts and name no host; they may share hosts with others and with
+    Its chunks are of one processor, need no counted memory and name no host; they may share hosts with others and with
     each other, or every host has one processor, so that they cannot.
     """
     if job.placing != FREE or job.is_exclusive:
@@ -134,7 +134,7 @@ def is_loose(machine: Machine, job: Job, request: Request) -> bool:
 
 
 def _is_valid(job: Job, request: Request) -> bool:
-    """Tell whether a request agrees with itself and with its job."""
+    """Return whether a request is consistent, in itself and with its job."""
     total, memory = _in_all(request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
@@ -142,7 +142,7 @@ def _is_valid(job: Job, request: Request) -> bool:
 
 
 def _in_all(request: Request) -> tuple[int, int]:
-    """Return the processors and the memory of a request."""
+    """Return the total processors and memory of a request."""
     return sum(count * procs for count, procs, _, _ in request), sum(count * size for count, _, size, _ in request)
 
 
@@ -154,7 +154,7 @@ def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) ->
 
 
 def _with(array: RecordArray, used: int, more: RecordArray) -> RecordArray:
-    """Return an array with records written behind those in use, a bigger one if it had to grow."""
+    """Return an array with records written after those in use, a longer array if necessary."""
     if used + len(more) > len(array):
         bigger = np.zeros(max(2 * len(array), used + len(more)), array.dtype)
         bigger[:used] = array[:used]

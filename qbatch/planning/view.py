@@ -1,9 +1,9 @@
 """What a policy sees: the state of the cluster at one instant, and what happened in this round.
 
-A view is read-only: its arrays cannot be written, its values are frozen.  The one thing in it that belongs to
-the policy is ``memory``, the record that the policy made with ``new_memory`` and that the engine keeps for it.
+A view is read-only: its arrays cannot be written, its values are frozen.  Only ``memory`` belongs to the policy: the
+record that the policy made with ``new_memory`` and that the engine keeps for it.
 
-A view is a window: what it shows of the state is made when a policy first looks at it, and holds until the pass is over.
+A view is a window: each part of the state is made when a policy first looks at it, and holds until the pass is over.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from qbatch.planning.spaces.space import Space
 
 OVERDUE = 1_000_000
-"""A job that outlives its estimate is taken to end this many microseconds from now, again and again."""
+"""A job that outlives its estimate is expected to end this many microseconds from now, in each pass again."""
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
     """One running or suspended job.
 
     ``since``: when it last started or resumed (or was suspended).  ``expected_end``: by its estimate.
-    ``done``: processor-microseconds done before ``since``.  ``holds_memory``: whether its memory is taken.
+    ``done``: processor-microseconds done before ``since``.  ``holds_memory``: its memory is taken.
     """
 
     row: int
@@ -51,7 +51,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 
 class Columns(NamedTuple):
-    """What was asked for, as arrays with one entry a row (read-only): ``submit``, ``procs``, ``estimate`` and
+    """What was asked for, as arrays with one entry per row (read-only): ``submit``, ``procs``, ``estimate`` and
     ``memory``; ``started`` is the first start, -1 before it.  ``asked[N, rows]``: all resources, first processors and memory,
     then those of ``Machine.resources``."""
 
@@ -64,9 +64,9 @@ class Columns(NamedTuple):
 
 
 class Window(Protocol):
-    """The state that views look at, kept by the engine: it has the attributes that :class:`View` shows, under the same names.
+    """The state behind views, kept by the engine, with the attributes of :class:`View` under the same names.
 
-    ``kind``: the kind of space that the machine is (:func:`qbatch.planning.spaces.space_of`).
+    ``kind``: the resource model of the machine (:func:`qbatch.planning.spaces.space_of`).
     """
 
     kind: type[Space]
@@ -76,23 +76,23 @@ class Window(Protocol):
 
     @property
     def long_columns(self) -> Columns:
-        """Return ``columns``, maybe in longer arrays: for kernels, which look at the rows that they are given."""
+        """Return ``columns``, possibly in longer arrays: for kernels, which read only the rows that they receive."""
         ...
 
     @property
     def free(self) -> tuple[int, ...]: ...
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts``, maybe in longer arrays, and how many entries are in use."""
+        """Return ``ends`` and ``amounts``, possibly in longer arrays, and how many entries are in use."""
         ...
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or were over in this round."""
+        """Return the jobs of rows that wait or run, or ended in this round."""
         ...
 
 
 class _Shown:
-    """A part of the state, asked of the window by the first who looks at it."""
+    """A part of the state, taken from the window when it is first read."""
 
     __slots__ = ("_look", "_name")
 
@@ -107,7 +107,7 @@ class _Shown:
 
 
 class SeenWindow:
-    """What a view shows, but for some facts that are other ones."""
+    """The window behind a view, with some facts replaced."""
 
     def __init__(self, seen: View, **facts: Any) -> None:
         self._seen = seen
@@ -115,23 +115,23 @@ class SeenWindow:
         self.__dict__.update(facts)
 
     def __getattr__(self, name: str) -> Any:
-        """What nobody changes is what it was."""
+        """Return a fact that is not replaced."""
         return getattr(self._seen, name)
 
     @property
     def long_columns(self) -> Columns:
-        """What was asked for, by row, as this window shows it."""
+        """Return what was asked for, by row, as this window shows it."""
         columns: Columns = self.columns
-        # What a kernel gets lies in one piece; of ``asked`` no wrapper shows another one.
+        # Kernels need contiguous arrays; no wrapper replaces ``asked``.
         return columns._replace(asked=self._seen.window.long_columns.asked)
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts``, and how many they are."""
+        """Return ``ends`` and ``amounts``, and their length."""
         ends: Int64Array = self.ends
         return ends, self.amounts, len(ends)
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or were over in this round."""
+        """Return the jobs of rows that wait or run, or ended in this round."""
         return self._seen.window.jobs_of(rows)
 
 
@@ -141,23 +141,23 @@ class View(msgspec.Struct, frozen=True, dict=True):
     ``now``: microseconds.  ``queue``: waiting rows in order of sequence.  ``free`` and ``free_memory``: by host,
     ``free_resources``: by resource of ``Machine.resources``, then by host.
     ``running`` and ``suspended``: by row.  ``ends`` and ``amounts``: expected ends of the running jobs, ascending,
-    and the processors that are free again then (one entry an instant where jobs may span hosts, else one a job).
+    and the processors that become free then (one entry per instant if jobs may span hosts, else one per job).
     ``finished``, ``withdrawn`` and ``arrived``: rows, in this round; ``only_arrivals``:
-    nothing but arrivals happened since the last pass.  ``ended_on``: the hosts of those that finished.  ``requeued``: rows
-    whose trial ended without their end; they are in the queue again (or parked).  ``ran``: run times of those that finished, by
-    row, where the driver told them (:class:`qbatch.model.events.Finished`).
+    nothing but arrivals happened since the last pass.  ``ended_on``: the hosts of the finished jobs.  ``requeued``: rows
+    that had a trial run in which the job did not end; they are in the queue again (or parked).  ``ran``: run times of the
+    finished jobs, by row, if the driver gave them (:class:`qbatch.model.events.Finished`).
 
-    A host of ``closed`` shows nothing free, and ``ends`` and ``amounts`` leave it out: what ends there gives nothing
-    back until it opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
-    ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts were closed or opened in this
-    round; parked rows may have come back to their places in the queue, so that a plan is best made anew from it.  The same is
-    said when an operator started a job: its row is in ``withdrawn``, and it runs.
+    A host of ``closed`` has nothing free, and ``ends`` and ``amounts`` leave it out: a job that ends there gives nothing
+    back until the host opens.  Rows that the open hosts could never hold are ``parked``: not in the queue, and named in
+    ``withdrawn`` in the round in which they left it.  ``is_machine_changed``: hosts closed or opened in this round, and
+    parked rows may be back in the queue, so that a plan is best rebuilt from it.  It is also true
+    when an operator started a job: its row is in ``withdrawn``, and it runs.
 
-    ``promises``: by row the latest start that a job was promised and that was not taken back, in microseconds.
+    ``promises``: by row the latest start that a job was promised, unless the promise was taken back, in microseconds.
 
-    ``pieces[3 + N, n]``: the parts of running jobs, one for each job on each host: expected end, host, processors, memory, the
-    resources of the machine, and when the run began; inside a wrapper they may be in any order.  Only on a chunked machine:
-    ``shapes`` are what the waiting jobs ask for, as arrays.
+    ``pieces[3 + N, n]``: the parts of running jobs, one for each job on each host; inside a wrapper they may be in any order.
+    Rows: expected end, host, processors, memory, the resources of the machine, and when the run began.
+    ``shapes``: what the waiting jobs ask for, as arrays; only on a chunked machine.
     """
 
     window: Window
@@ -225,17 +225,17 @@ class View(msgspec.Struct, frozen=True, dict=True):
         free_resources = _Shown()
 
     def changed(self, **facts: Any) -> View:
-        """Return a view that differs from this one in what is given, for a policy inside another one."""
+        """Return this view with some facts replaced, for an inner policy."""
         own = {name: facts.pop(name) for name in View.__struct_fields__ if name in facts}
         return msgspec.structs.replace(self, window=SeenWindow(self, **facts), **own)
 
     def seen_through(self, window: Window, **facts: Any) -> View:
-        """Return a view of this round through another window; ``facts``: what else differs, of its own fields."""
+        """Return a view of this round through another window; ``facts``: fields to replace."""
         return msgspec.structs.replace(self, window=window, **facts)
 
     @property
     def ended_on(self) -> frozenset[int]:
-        """The hosts of those that finished in this round."""
+        """The hosts of the jobs that finished in this round."""
         return frozenset(host for run in self.ended for chunk in run.allocation for host in chunk.hosts)
 
     @property
@@ -246,8 +246,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
     def that_fit(self, *columns: str) -> Iterator[Job]:
         """Return the waiting jobs that ask for no more processors than are free, in order of columns, ties by sequence.
 
-        ``columns``: names of :class:`Columns`, the one that matters most first; none: the order of the queue.  Memory and
-        chunks are not looked at: ``room().take(job)`` tells whether there is room.
+        ``columns``: names of :class:`Columns`, the most important first; none: the order of the queue.  Memory and
+        chunks are not checked: ``room().take(job)`` returns whether the job fits.
         """
         values = self.window.long_columns
         rows = self.queue[values.procs[self.queue] <= self.window.kind.widest(self.machine, self.free)]
@@ -274,14 +274,14 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def space(self) -> Space:
-        """The room of the machine, to ask and to plan with (:mod:`qbatch.planning.spaces`)."""
+        """The resource model of the machine, for questions and plans (:mod:`qbatch.planning.spaces`)."""
         return self.window.kind(self)
 
     @property
     def is_late(self) -> bool:
         """Whether a running job has reached its estimate and is still there after the completions of this instant.
 
-        One that started at this very instant, with nothing to do by its estimate, is not late yet.
+        A job of zero estimate that started at this very instant is not late yet.
         """
         ends, _, count = self.window.by_end()
         return bool(count and ends.item(0) <= self.now) and any(
@@ -294,8 +294,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return procs_of(outside(run.allocation, self.closed))
 
     def expected_ends(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts`` (read-only, maybe in longer arrays), where a job that has outlived its estimate ends
-        ``OVERDUE`` from now, and how many entries are in use."""
+        """Return ``ends`` and ``amounts`` (read-only, possibly in longer arrays) and how many entries are in use; a job that has
+        outlived its estimate ends ``OVERDUE`` from now."""
         ends, amounts, count = self.window.by_end()
         if not count or ends.item(0) > self.now:
             return ends, amounts, count

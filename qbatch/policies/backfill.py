@@ -1,12 +1,12 @@
-"""List schedulers: an order of the queue, and a number of reservations ahead of the jobs that a pass starts.
+"""List schedulers: an order of the queue, and a number of reservations for jobs that a pass cannot start.
 
 Source: Feitelson and Weil 1998, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling",
 sections 1 and 2.2; Lifka 1995 for EASY.  Backfilling is one number, the reservation depth: 0 is first fit, 1 is
 EASY, more is a hybrid, all is conservative backfilling from scratch.
 
-The rules are kernels (:mod:`qbatch.planning.kernels.lists`), which the replay runs compiled and the engine calls with what a view
-shows.  Where jobs are chunks over hosts, the space makes the pass itself; reservations are found anew in each, and of one that
-stays only its holder's place in front is kept.
+The rules are kernels (:mod:`qbatch.planning.kernels.lists`), which the replay runs compiled and the engine calls with the tables
+of a view.  If jobs are chunks over hosts, the resource model makes the pass itself: each pass finds its reservations again, and a
+reservation that stays keeps only its holder's place at the front.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _note_pass = live(lists.note_pass)
 
 
 class ListMemory(LiveTables):
-    """What the engine keeps for a list scheduler: its tables, and, where bypasses have a weight, the rows that waited in the last
-    pass and how often each had been passed by before it."""
+    """The tables of a list scheduler and, if bypasses have a weight, the rows that waited in the last pass and how often other
+    jobs had bypassed each before it."""
 
     tables: lists.HostList
     seen: tuple[Int64Array, Any] | None = None
@@ -51,7 +51,7 @@ class ListMemory(LiveTables):
 
 
 class Backfill:
-    """A list scheduler: looks through the queue in an order, and keeps ``depth`` reservations ahead of the jobs that it starts.
+    """A list scheduler: it scans the queue in an order, and keeps ``depth`` reservations ahead of the jobs that it starts.
 
     ``which``: ``fcfs`` (stop at the first that does not fit), ``easy`` (depth 1 by shadow time and extra
     processors) or ``hybrid`` (``depth`` reservations on a profile).  ``order``: of ``LOOP_ORDERS``.
@@ -65,7 +65,7 @@ class Backfill:
         self.rules = rules
         self._order = LOOP_ORDERS.get(rules.order, PRIORITY)
         self._weights = np.array(rules.weights, np.float64)
-        # On a pool such a pass counts processors; for all others a pool is one host.
+        # On a pool such a pass counts processors; to all others a pool is one host.
         self._counts = not (rules.is_sticky or self._order == PRIORITY)
         one_pass = lists.shadow_pass if rules.depth == 1 else lists.profile_pass
         self._one_pass = lists.stopping_pass if rules.is_stopping else one_pass
@@ -74,7 +74,7 @@ class Backfill:
         self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine; None: the engine replays it there."""
+        """Return the kernel that makes the same decisions on a machine; None: the engine replays it there."""
         if self._order == SJF_BEHIND and not machine.is_one_pool:
             return None
         if space_of(machine) is not PoolSpace or not self._counts:
@@ -88,11 +88,11 @@ class Backfill:
         return Compiled(lists.pool_scheduler(self._pool_pass), needs, new_memory)
 
     def _space(self, running: int, rows: int) -> int:
-        """Return how long the profile of a pass over a pool has to be, for so many jobs that run or start, and that wait."""
+        """Return the space of the profile of a pass over a pool, by the jobs that run or start, and those that wait."""
         return 8 * running + 4 * min(self.rules.depth, rows) + 16 if self._one_pass is lists.profile_pass else 0
 
     def _host_list(self, rows: int) -> lists.HostList:
-        """Return the tables for so many jobs."""
+        """Return the tables for ``rows`` jobs."""
         rules = self.rules
         return lists.HostList(
             self._order, rules.depth, self._weights, rules.is_stopping, rules.is_sticky,
@@ -102,7 +102,7 @@ class Backfill:
         )  # fmt: skip
 
     def new_memory(self, machine: Machine) -> ListMemory | None:
-        """Return the record for a machine on which nothing has happened yet; None where a pass needs to know of no other."""
+        """Return the record for a machine before its first event; None if a pass needs nothing from earlier ones."""
         return ListMemory(64, self._host_list(64)) if self._remembers else None
 
     def decide(self, view: View) -> list[Start]:
@@ -118,8 +118,8 @@ class Backfill:
             memory = view.memory
             if not isinstance(memory, ListMemory):
                 raise DecisionError(
-                    f"policy {self.name} remembers bypasses or reservations, and its view holds no record of them: a policy "
-                    "around it keeps what its new_memory returns and shows it as view.memory (docs/writing-policies.md, Wrappers)"
+                    f"policy {self.name} remembers bypasses or reservations, and its view holds no record of them: a wrapper "
+                    "keeps what its new_memory returns and shows it as view.memory (docs/how-to/wrap-a-policy.md)"
                 )
             tables = memory.for_rows(len(view.columns.submit), self._host_list)
             _forget_holders(queue, np.array(view.requeued, np.int64), tables)
@@ -128,7 +128,7 @@ class Backfill:
                 memory.seen = queue.copy(), tables.bypasses[queue]
         if len(queue) == 0:
             return []
-        # A reservation that stays is made even where nothing can start.
+        # A reservation that stays is made even if nothing can start.
         tables = tables if self._remembers else self._host_list(len(queue))
         return self._pass_by(view, tables, reserves=self.rules.is_sticky)
 
@@ -139,7 +139,7 @@ class Backfill:
         if end == 1:
             rows = queue.tolist()
             return rows if next(jobs(rows)).procs <= free else []
-        # What was passed over before cannot start now, if nothing but arrivals happened since.
+        # If only arrivals happened since, what was passed over before cannot start now.
         if view.only_arrivals and self._order == FCFS and self._one_pass is not lists.profile_pass and not view.is_late:
             scan_from = max(end - len(view.arrived), 0)
             if scan_from and (self.rules.is_stopping or all(job.procs > free for job in jobs(view.arrived))):
@@ -153,7 +153,7 @@ class Backfill:
         return started[:count].tolist() if count else []
 
     def _pass_by(self, view: View, tables: lists.HostList, *, reserves: bool) -> list[Start]:
-        """Make one pass by these tables, in which its reservations stand then; ``reserves``: even where nothing can start."""
+        """Make one pass by these tables, and leave its reservations in them; ``reserves``: even if nothing can start."""
         space, queue, columns = view.space, view.queue, view.window.long_columns
         whole = space.whole()
         if isinstance(whole, PoolSpace) and self._order != SJF_BEHIND:
@@ -187,7 +187,7 @@ class Backfill:
         )
 
     def in_order(self, view: View) -> Int64Array:
-        """Return the waiting rows as a pass looks through them, or as the pass just over did."""
+        """Return the waiting rows in the order of the scan, of a coming pass or the one just over."""
         return self._looked_through(view, self.copied_tables(view, is_afterwards=True))
 
     def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
@@ -198,7 +198,7 @@ class Backfill:
         return found
 
     def copied_tables(self, view: View, *, is_afterwards: bool) -> lists.HostList:
-        """Return a copy of the tables; ``is_afterwards``: without what the pass just over has added to the bypasses."""
+        """Return a copy of the tables; ``is_afterwards``: without the bypasses that the pass just over has added."""
         if not self._remembers:
             return self._host_list(len(view.queue))
         memory: ListMemory = view.memory
@@ -209,7 +209,7 @@ class Backfill:
         return tables
 
     def _as_afterwards(self, view: View) -> tuple[list[Start], list[Reserved]]:
-        """Make the pass just over once more, on what it has left."""
+        """Repeat the pass just over, on what it has left."""
         if len(view.queue) == 0:
             return [], []
         tables = self.copied_tables(view, is_afterwards=True)
@@ -217,11 +217,11 @@ class Backfill:
         return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
 
     def reserved_after(self, view: View) -> list[Reserved]:
-        """Return the reservations of the pass just over; the next pass makes those that do not stay anew."""
+        """Return the reservations of the pass just over; the next pass makes those that do not stay again."""
         return self._as_afterwards(view)[1]
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the pass just over."""
+        """Return why a waiting job did not start in the pass just over."""
         job, space, rules = view.jobs[row], view.space, self.rules
         order = self.in_order(view)
         waiting = order.tolist()

@@ -1,8 +1,8 @@
-"""What an accepted job costs: more if it is urgent, more if the machine is crowded (spec/papers.md 2.8, rule 14).
+"""The price of an accepted job: higher if it is urgent or the machine is crowded (docs/spec/papers.md 2.8, rule 14).
 
 price = processors x estimate in hours x (1 + urgency s) x (1 + crowding u).  s = max(0, 1 - (deadline - submit) / (E - submit)),
-where E is the end of the job at its earliest in the plan as it was without it; 0 without a deadline.  u is the share of the
-machine that is booked in the 24 hours before the job came.  The paper's authors left charging open; this model is ours.
+where E is the earliest end of the job in the plan without it; s is 0 without a deadline.  u is the share of the
+machine that is booked in the 24 hours before the job came.  The paper's authors left charging open; this model is our own.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def price_of(
 
     Args:
         job: the job, with its own deadline.
-        now: when it is judged, microseconds.
-        start: its earliest start in the plan as it was before it.
+        now: when the price is set, microseconds.
+        start: its earliest start in the plan without it.
         booked: the profile that the running and the accepted jobs leave.
         procs: of the machine.
-        urgency: how much the urgency weighs.
-        crowding: how much the crowding weighs.
+        urgency: the weight of the urgency.
+        crowding: the weight of the crowding.
     """
     needed = start + job.estimate - job.submit
     tight = Fraction(0)

@@ -1,15 +1,15 @@
 """Conservative backfilling: a reservation for every job on arrival, kept, and compressed when a job ends early.
 
-Source: Feitelson and Weil 1998, sections 2.1 and 2.2 (Figures 2 to 4).  ``compress`` says what happens when a job
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2 (Figures 2 to 4).  ``compress`` is the reaction to a job that
 ends before its estimate:
 
 * ``arrival`` (default): one sweep in order of arrival; each job is put back at its earliest feasible instant;
 * ``start``: the same in order of planned start;
 * ``none``: the plan stays; only later arrivals use the holes;
-* ``scratch``: all reservations are forgotten and made anew in order of arrival, which breaks promises (Fig. 4).
+* ``scratch``: all reservations are dropped and made again in order of arrival, which breaks promises (Fig. 4).
 
-Every job is promised its planned start; the promise only moves earlier.  When hosts close or open, the plan is made
-anew in order of the queue: that may put a start behind its promise, which stays told, and the engine records it.
+Every job is promised its planned start; the promise only moves earlier.  When hosts close or open, the plan is rebuilt
+in order of the queue.  That may put a start after its promise; the promise stays, and the engine records it as broken.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Conservative:
         self.rules = PlanRules(compress)
 
     def compiled_on(self, machine: Machine) -> Compiled:
-        """Return the kernel that decides the same on a pool."""
+        """Return the kernel that makes the same decisions on a pool."""
         decide = plan.conservative(("none", "arrival", "start", "scratch").index(self.compress))
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
         return Compiled(decide, needs, _new_plan, is_planned=True)
@@ -47,7 +47,7 @@ class Conservative:
         return space_of(machine).new_plan(machine)
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Give back what ended, compress, place arrivals, start what is due."""
+        """Give back what ended, compress the plan, place arrivals, start what is due."""
         memory: Plan = view.memory
         memory.follow(view)
         is_late = view.is_late
@@ -68,7 +68,7 @@ class Conservative:
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say when a waiting job is planned to start, and that nothing can start it earlier."""
+        """Return the planned start of a waiting job, and that nothing can start it earlier."""
         job = view.jobs[row]
         start = view.memory.planned_start(row)
         ahead = tuple(view.queue[view.queue < row][:10].tolist())
@@ -88,7 +88,7 @@ def _new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
 
 
 def _ended_early(view: View, memory: Plan) -> bool:
-    """Tell whether a job that finished in this round was booked for longer."""
+    """Return whether a job that finished in this round was booked for longer."""
     if not view.finished:
         return False
     started = view.window.long_columns.started

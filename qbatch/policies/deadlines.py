@@ -1,12 +1,12 @@
-"""Scheduling with deadlines: a job is taken in if a plan keeps its deadline and all that were accepted before; else refused.
+"""Scheduling with deadlines: a job is accepted if a plan keeps its deadline and all accepted ones; else it is refused.
 
-Source: Islam, Balaji, Sadayappan and Panda 2003 (QoPS, and the modified slack-based and real-time schedulers that it is held
-against); Talby and Feitelson 1999 for slack-based backfilling.  Every reading is that of spec/papers.md 2.8, by its rules.
+Source: Islam, Balaji, Sadayappan and Panda 2003 (QoPS, and the modified slack-based and real-time schedulers with which it is
+compared); Talby and Feitelson 1999 for slack-based backfilling.  Exact readings, by rule: docs/spec/papers.md 2.8.
 
-The promise to a job is its deadline, told to the engine as the latest start that keeps it; planned starts move both ways and are
+The promise to a job is its deadline, as the latest start that keeps it; planned starts move both ways and are
 a forecast.  A promise that cannot be kept is taken back, once, and the job is promised nothing more until it starts (rule 11).
-Slack-based backfilling knows no deadlines: it promises each job its first planned start and a slack, and refuses none.  A job
-without a deadline is given an artificial one.
+Slack-based backfilling knows no deadlines: it promises each job its first planned start plus a slack, and refuses none.  A job
+without a deadline gets an artificial one.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from qbatch.policies.charging import price_of
 
 _plan = live_module(plan_kernels)
 _profiles = live_module(profiles)
-_latest_of, _slack_of = uncompiled(plan_kernels.latest_of), uncompiled(plan_kernels.slack_of)  # in whole numbers of any size
+_latest_of, _slack_of = uncompiled(plan_kernels.latest_of), uncompiled(plan_kernels.slack_of)  # unbounded whole numbers
 _next_position = live(searches.next_position)
 
 SECOND = 1_000_000
 
 _TRIES = 20
-# How often the last candidate of a quote is moved away, where a search refuses all (rule 10).
+# The number of times that the last candidate of a quote is moved later if a search refuses all (rule 10).
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What tells one policy of this family from another, as the kernels take it (``RULES`` of
+    """The parameters of one policy of this family, as the kernels take them (``RULES`` of
     :mod:`qbatch.planning.kernels.deadline_plan`).
 
     ``administrative``: the priority of slack-based backfilling, in thousandths.  ``urgency``, ``crowding``: weights of the price,
@@ -69,11 +69,11 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def takes_deadlines(self) -> bool:
-        """Whether deadlines are kept (slack-based backfilling does not look at them)."""
+        """Whether deadlines are kept (slack-based backfilling ignores them)."""
         return self.scheme != plan_kernels.SLACK_BASED
 
     def on(self, procs: int) -> RecordArray:
-        """Return the rules as the kernels take them, for a machine of so many processors."""
+        """Return the rules as a record of the kernels, for a machine of ``procs`` processors."""
         values = {**msgspec.structs.asdict(self), "machine": procs}
         return np.array([tuple(values[name] for name in plan_kernels.RULES.names or ())], plan_kernels.RULES)
 
@@ -83,7 +83,7 @@ def rules_of(
     price: str = "", others: str = "relax", factor: float = 5.0, administrative: float = 1.0, urgency: float = 1.0,
     crowding: float = 1.0,
 ) -> Rules:  # fmt: skip
-    """Return the rules of a scheme by the parameters of its policy (:mod:`qbatch.policies.registry`)."""
+    """Return the rules of a scheme from the parameters of its policy (:mod:`qbatch.policies.registry`)."""
     keys = {"llf": searches.LLF, "edf": searches.EDF, "ast": searches.BY_START}
     placings = {"head": searches.HEAD, "sorted": searches.SORTED, "both": searches.BOTH}
     prices = {"": 0, "fraction": searches.FRACTION, "delay": searches.DELAY, "makespan": searches.MAKESPAN}
@@ -106,13 +106,13 @@ def rules_of(
 
 
 class DeadlinePlan:
-    """What is remembered: the accepted waiting jobs with their planned starts, and what slack is reckoned from.
+    """The memory of a policy: the accepted waiting jobs with their planned starts, and the sums from which slack is computed.
 
     ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``relaxed``: how often artificial deadlines were
-    doubled.  ``waited``, ``ended``: the first-start waits of the jobs that have ended, in microseconds, and how many they are.
-    ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and how many they are.
+    doubled.  ``waited``, ``ended``: the sum of the first-start waits of the jobs that have ended, in microseconds, and their
+    number.  ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and their number.
     ``parked``: the latest starts of jobs that only closed hosts could hold.  ``prices``: of the accepted jobs that have not
-    ended, by row, as they were fixed.  ``was_late``: whether a running job had outlived its estimate at the last pass.
+    ended, by row, as fixed at acceptance.  ``was_late``: a running job had outlived its estimate at the last pass.
     ``procs``: of the machine.
     """
 
@@ -142,26 +142,26 @@ class DeadlinePlan:
         return int(found[0]) if len(found) else None
 
     def of(self, row: int, name: str) -> int:
-        """Return a fact of a waiting row, a field of ``PLANNED_JOB``."""
+        """Return a field of ``PLANNED_JOB`` of a waiting row."""
         slot = self.slot_of(row)
         assert slot is not None, f"row {row} is not in the plan"
         return int(self.jobs[name][slot])
 
     def drop(self, row: int) -> None:
-        """Take a row out."""
+        """Remove a row."""
         slot = self.slot_of(row)
         if slot is not None:
             _plan.leave(self.jobs, self.weights, self.count, slot)
             self.count -= 1
 
     def grow(self) -> None:
-        """Make space for one slot more."""
+        """Make space for one more slot."""
         if self.count == len(self.jobs):
             self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)])
             self.weights = np.concatenate([self.weights, np.zeros_like(self.weights)])
 
     def copy(self) -> DeadlinePlan:
-        """Return a plan of its own with the same jobs."""
+        """Return a separate plan with the same jobs."""
         other = DeadlinePlan(self.procs)
         other.__dict__.update(self.__dict__)
         other.jobs, other.weights, other.prices = self.jobs.copy(), self.weights.copy(), dict(self.prices)
@@ -182,7 +182,7 @@ class DeadlineScheduler:
         self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[rules.scheme]
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a pool."""
+        """Return the kernel that makes the same decisions on a pool."""
         decide = plan_kernels.deadline_admission(self.rules.scheme)
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
         return Compiled(decide, needs, self._tables, refusal=self._refusal_of_row, is_planned=True)
@@ -221,7 +221,7 @@ class DeadlineScheduler:
     # -------------------------------------------------------------------------------------------- a pass
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Make one pass (rule 1): forget what ended, compress or repair the plan, start what is due, judge the arrivals."""
+        """Make one pass (rule 1): forget ended jobs, compress or repair the plan, start what is due, judge the arrivals."""
         memory: DeadlinePlan = view.memory
         work = _Pass(self, view, memory)
         work.forget()
@@ -235,7 +235,7 @@ class DeadlineScheduler:
         return work.actions + work.alarms()
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say when a waiting job is planned to start, and until when it may at the latest."""
+        """Return when a waiting job is planned to start, and its latest start."""
         memory: DeadlinePlan = view.memory
         start, latest = memory.of(row, "start"), memory.of(row, "latest")
         if start <= view.now:
@@ -252,7 +252,7 @@ class DeadlineScheduler:
     # -------------------------------------------------------------------------------------------- quotes
 
     def quote(self, view: View, job: Job) -> Quote:
-        """Say what would become of a job that arrived now, and the earliest deadline that would be accepted (rule 10)."""
+        """Return the outcome of a job that arrived now, and the earliest deadline that would be accepted (rule 10)."""
         memory: DeadlinePlan = view.memory.copy()
         job = msgspec.structs.replace(job, row=len(view.jobs))
         base = running_profile(view)
@@ -266,7 +266,7 @@ class DeadlineScheduler:
         return Quote(None, start, start + job.estimate, earliest, memory.prices.get(job.row))
 
     def price(self, view: View, row: int) -> int | None:
-        """Return the price of an accepted job, as it was fixed."""
+        """Return the price of an accepted job, as fixed at acceptance."""
         price: int | None = view.memory.prices.get(row)
         return price
 
@@ -280,7 +280,7 @@ class DeadlineScheduler:
         memory.weights[memory.count] = priority_of(job, self.rules) / PARTS
 
     def admit(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> Reason | None:
-        """Take a job into the plan, or return why it is refused."""
+        """Add a job to the plan, or return why it is refused."""
         deadline = job.deadline if self.rules.takes_deadlines else None
         has_deadline = deadline is not None
         rules = self.rules.on(memory.procs)
@@ -298,21 +298,21 @@ class DeadlineScheduler:
         return None
 
     def _price(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> int:
-        """Return what the job in the slot after the plan would cost."""
+        """Return the price of the job in the slot after the plan."""
         booked = _plan.profile_of_plan(base, memory.jobs, memory.count)
         start = int(_plan.earliest_of(booked, memory.jobs, memory.count, now))
         weights = {"urgency": Fraction(self.rules.urgency, 1000), "crowding": Fraction(self.rules.crowding, 1000)}
         return price_of(job, now, start, booked, memory.procs, **weights)
 
     def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
-        """Return the slack of a job in microseconds (rules 12 and 13); the job is counted among those submitted."""
+        """Return the slack of a job in microseconds (rules 12 and 13); the job counts as submitted."""
         priority, submitted = priority_of(job, self.rules), max(memory.submitted, 1)
         counted = memory.waited, memory.ended, job.procs, priority, memory.priorities, submitted
         return _slack_of(self.rules.slack_factor, memory.procs, *counted)
 
     def place(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job, latest: int) -> int:
-        """Take a job that was admitted before into the plan where there is room for it, whatever its latest start; return its
-        start."""
+        """Put a job that was admitted before into the plan at its earliest start, whatever its latest start; return the
+        planned start."""
         self.enter(memory, job, FOREVER)
         starts = _plan.starts_after_each(now, base, memory.jobs, memory.count)
         start = int(starts[-1])
@@ -324,7 +324,7 @@ class DeadlineScheduler:
 
 
 def refusal_of(name: str, now: int, job: Job, latest: int) -> Reason:
-    """Return why a job is refused that may start at ``latest`` at the latest."""
+    """Return why a job with the latest start ``latest`` is refused."""
     numbers = {"deadline": latest + job.estimate, "estimate": job.estimate, "procs": job.procs}
     if latest < now:
         text = f"it would end {(now - latest) / 1e6:.15g} s after its deadline if it started now"
@@ -335,7 +335,7 @@ def refusal_of(name: str, now: int, job: Job, latest: int) -> Reason:
 
 
 PARTS = 1_024_000
-"""Priorities are whole numbers of these parts of 1: a user's come in 1,024ths, administrative ones in thousandths."""
+"""Priorities are whole numbers in this fraction of 1: a user's come in 1,024ths, administrative ones in thousandths."""
 
 
 def priority_of(job: Job, rules: Rules) -> int:
@@ -346,7 +346,7 @@ def priority_of(job: Job, rules: Rules) -> int:
 def _earliest_deadline(
     policy: DeadlineScheduler, now: int, base: Int64Array, memory: DeadlinePlan, job: Job
 ) -> int | None:
-    """Return the earliest deadline that would be accepted, a whole second, or None (rule 10).  The plan stays as it is."""
+    """Return the earliest deadline that would be accepted, a whole second, or None (rule 10).  The plan does not change."""
     policy.enter(memory, job, FOREVER)
     rules, count = policy.rules.on(memory.procs), memory.count
     planned = np.empty(count + 1, np.int64)
@@ -380,7 +380,7 @@ def _earliest_deadline(
 
 
 def running_profile(view: View) -> Int64Array:
-    """Return what the running jobs leave from now on: each is there for a second at least (rule 2)."""
+    """Return what the running jobs leave from now on: each holds its processors for at least a second (rule 2)."""
     runs = list(view.running.values())
     base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * len(runs) + 16)
     for run in runs:
@@ -391,7 +391,7 @@ def running_profile(view: View) -> Int64Array:
 class _Pass:
     """One pass: the profile of the running jobs, and the actions so far.
 
-    ``told``: whether a promise stands now, by row, where this pass made one or took one back.
+    ``promised``: by row, whether a promise holds now, for rows that this pass promised or broke.
     """
 
     def __init__(self, policy: DeadlineScheduler, view: View, memory: DeadlinePlan) -> None:
@@ -399,10 +399,10 @@ class _Pass:
         self.base = running_profile(view)
         self.actions: list[Action] = []
         self.started: set[int] = set()
-        self.told: dict[int, bool] = {}
+        self.promised: dict[int, bool] = {}
 
     def forget(self) -> None:
-        """What ended or was withdrawn leaves the books."""
+        """Remove ended and withdrawn jobs from the plan and the sums."""
         view, memory = self.view, self.memory
         parked = set(view.parked.tolist()) if view.withdrawn else set()
         for row in view.withdrawn:
@@ -420,7 +420,7 @@ class _Pass:
             memory.ended += 1
 
     def bring_up_to_date(self) -> None:
-        """Compress the plan after an early end, or make it anew where what runs is not what was planned with."""
+        """Compress the plan after an early end, or rebuild it if what runs is not what it was made with."""
         view, memory = self.view, self.memory
         is_late, was_late = view.is_late, memory.was_late
         memory.was_late = is_late
@@ -430,7 +430,7 @@ class _Pass:
             _plan.compress(view.now, self.base, memory.jobs, memory.weights, memory.count)
 
     def take_back(self) -> None:
-        """Take in, one after another, what waits and is in no plan: hosts have opened, or another policy was there before."""
+        """Add waiting jobs that are in no plan, one by one: hosts have opened, or another policy ran before."""
         view = self.view
         known = {*self.memory.rows, *view.arrived, *self.started}
         for row in view.queue.tolist():
@@ -439,7 +439,7 @@ class _Pass:
                 self.start_due()
 
     def _repair(self) -> None:
-        """Make the plan anew, and take back each promise that it does not keep (rule 11)."""
+        """Rebuild the plan, and take back each promise that it does not keep (rule 11)."""
         memory = self.memory
         breached = np.empty(memory.count, np.int64)
         promised = dict(zip(memory.rows, memory.jobs["latest"][: memory.count].tolist(), strict=True))
@@ -448,7 +448,7 @@ class _Pass:
             self._break(row, promised[row], memory.of(row, "latest"))
 
     def _is_promised(self, row: int) -> bool:
-        return self.told.get(row, row in self.view.promises)
+        return self.promised.get(row, row in self.view.promises)
 
     def _break(self, row: int, promised: int, planned: int) -> None:
         """Take a promise back, unless that was done before."""
@@ -456,10 +456,10 @@ class _Pass:
         reason = Reason("promise-broken", self.policy.name, text, {"promised": promised, "planned": planned})
         if self._is_promised(row):
             self.actions.append(Break(row, reason))
-        self.told[row] = False
+        self.promised[row] = False
 
     def start_due(self) -> None:
-        """Start what is planned for now."""
+        """Start the jobs planned for now."""
         memory, now = self.memory, self.view.now
         while memory.count and memory.jobs["start"][0] <= now:
             latest = int(memory.jobs["latest"][0])
@@ -468,12 +468,12 @@ class _Pass:
             row = _plan.take_due(now, self.base, memory.jobs, memory.weights, memory.count)
             memory.count -= 1
             if latest < FOREVER and not self._is_promised(row):
-                self.actions.append(Promise(row, now))  # its promise was taken back: the start corrects it
+                self.actions.append(Promise(row, now))  # its promise was taken back; the start is a new one
             self.actions.append(Start(row))
             self.started.add(row)
 
     def judge(self, job: Job) -> None:
-        """Take an arrival into the plan, or refuse it."""
+        """Accept an arrival into the plan, or refuse it."""
         rules, memory = self.policy.rules, self.memory
         memory.submitted += 1
         memory.priorities += priority_of(job, rules)
@@ -487,18 +487,18 @@ class _Pass:
         self._promise(job.row, memory.of(job.row, "latest"))
 
     def _judge_again(self, job: Job) -> None:
-        """Take a job into the plan that was admitted before and is not in it: it is never refused, but its promise may break."""
+        """Add an earlier accepted job that is not in the plan: it is never refused, but its promise may break."""
         memory, now = self.memory, self.view.now
-        told = memory.parked.pop(job.row, None)
-        if told is None and self.policy.admit(now, self.base, memory, job) is None:
+        parked = memory.parked.pop(job.row, None)
+        if parked is None and self.policy.admit(now, self.base, memory, job) is None:
             self._promise(job.row, memory.of(job.row, "latest"))
             return
-        if told is None and job.deadline is None:
+        if parked is None and job.deadline is None:
             self.policy.place(now, self.base, memory, job, FOREVER)
             return
-        promised = told if told is not None else (job.deadline or now) - job.estimate
+        promised = parked if parked is not None else (job.deadline or now) - job.estimate
         start = self.policy.place(now, self.base, memory, job, promised)
-        if told is None:
+        if parked is None:
             self._promise(job.row, max(promised, now))
         if start > promised:
             self._break(job.row, promised, start)
@@ -506,10 +506,10 @@ class _Pass:
     def _promise(self, row: int, latest: int) -> None:
         if latest < FOREVER:
             self.actions.append(Promise(row, latest))
-            self.told[row] = True
+            self.promised[row] = True
 
     def alarms(self) -> list[Action]:
-        """Return when to wake: at the next planned start, and where a running job reaches its estimate while others wait."""
+        """Return when to wake: at the next planned start, and when a running job reaches its estimate while others wait."""
         memory, view = self.memory, self.view
         if not memory.count:
             return []
@@ -521,5 +521,5 @@ class _Pass:
 
 
 def _ended_early(view: View, row: int) -> bool:
-    """Tell whether a job that finished did so before its estimate."""
+    """Return whether a finished job ended before its estimate."""
     return int(view.columns.started[row]) + view.jobs[row].estimate > view.now

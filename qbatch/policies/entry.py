@@ -1,4 +1,4 @@
-"""What the registry knows of a policy."""
+"""An entry of the registry: the facts about a policy."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     """One registered policy: how to make it, what it does, its source, its parameters.
 
     ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
-    jobs may run in pieces, and promises of an inner policy break.  ``is_for_single_hosts``: it refuses machines on which a
-    job may span hosts; ``takes_chunks``: but for those with chunks.  ``is_for_pools``: it refuses machines on which more than
-    the number of free processors decides.  ``breaks_promises``: what an inner policy promises may be put off.
+    jobs may run in several execution intervals, and promises of an inner policy may break.  ``is_for_single_hosts``: it refuses
+    machines on which a job may span hosts, except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on
+    which more than the number of free processors decides.  ``breaks_promises``: starts that an inner policy promises may be
+    delayed.
     """
 
     make: Callable[..., Policy]
@@ -33,7 +34,7 @@ class PolicyEntry(msgspec.Struct, frozen=True):
     breaks_promises: bool = False
 
     def takes(self, machine: Machine) -> bool:
-        """Tell whether the policy works on a machine."""
+        """Return whether the policy works on a machine."""
         is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
         return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
 
@@ -43,11 +44,11 @@ def check_single_hosts(machine: Machine, name: str, what: str, *, takes_chunks: 
 
     Args:
         name: of the policy.
-        what: it lives inside a host, in words.
-        takes_chunks: whether machines are taken on which jobs say how they are divided.
+        what: a phrase about what is inside one host, for the message.
+        takes_chunks: machines on which jobs ask for chunks are accepted.
 
     Raises:
-        UsageError: with the way out.
+        UsageError: names the way out.
     """
     if machine.spans_hosts or (machine.chunked and not takes_chunks):
         raise UsageError(

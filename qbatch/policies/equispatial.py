@@ -1,40 +1,41 @@
 """EQspatial: every job on a host gets an equal share of its processors, resized as jobs come and go.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, section 2.5; exact
-readings in spec/papers.md 3.5 and 3.7, item 11.  All jobs count as malleable, from 1 to the processors asked for, and
-work as fast as they have processors: the policy says so (``is_malleable``), and the engine takes every job as such.
+readings in docs/spec/papers.md 3.5 and 3.7, item 11.  All jobs count as malleable, from 1 to the processors asked for, and
+run as fast as they have processors: the policy sets ``is_malleable``, and the engine applies it to every job.
 
 * Shares: water-filling to the greatest common level, no job above its request, the remainder one each in order of arrival.
-* Placement, in sequence: of the hosts with memory and as many unallocated processors as are asked for, the one with the
-  fewest; else, of those with memory, the one with the most processors for each one requested on it, the new job included.
-* ``interval``: a host is divided anew at most so often; until then a new job takes what is unallocated there.
-* Waiting compensation: a job for which no host has memory waits, and what it would have got is added up: its share on the
-  host that the second rule picks, from event to event.  Once placed it gets all that it asks for until it has had that.
+* Placement, in sequence: of the hosts with memory and as many unallocated processors as requested, the one with the
+  fewest.  Else, of those with memory, the one with the most processors per requested one, including the new job.
+* ``interval``: the shortest time between two divisions of a host; until then a new job takes what is unallocated there.
+* Waiting compensation: a job for which no host has memory waits, and its share on the host that the second rule picks is summed
+  up from event to event.  Once placed it gets all that it asks for until it has had that sum.
 * ``over50=yes``: a job that has executed for more than 50 hours gets all that it asks for from then on.
 * A job that gets all leaves one processor to every other job of the host.
-* A job without memory anywhere gets a quantum on arrival, as with immediate service; what it does there is thrown away if it
-  does not end.
+* A job without memory anywhere gets a trial run of a quantum on arrival, as with immediate service; its work is discarded if
+  the job does not end in it.
 
 Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same way):
 
 * Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
 * With more jobs than processors on a host the last ones stand still (suspended, or not yet started) and hold their memory.
-* Several jobs that are to get all share, as equally as all jobs otherwise do, what leaves one processor to every other job: so
+* Several jobs that are to get all share what leaves one processor to every other job, as equally as all jobs otherwise do: so
   no favoured job has less than its share.  With more jobs than processors none has more than the others.
-* The extra processors that make a host count as smaller are those that an owed job has above its share at that moment; the
-  share is among all jobs that have a place there by then.  Guests count among those that request processors.
-* A guest's processors are not shared, neither among the jobs on its host nor with one that would be there if it had memory.
-* A guest goes where the placement rules say, of the hosts with the quantum's memory where one processor is left to every
-  other job.  It takes idle processors if they are enough.  If not, the others shrink for it, at once, instead of being
-  suspended, and have their processors back at once when it goes, as victims do (papers.md 3.4); the interval begins anew.
-* What a job would have got is added up while it waits: its quantum does not count, nor does it for the 50 hours.
-* A division counts, and the interval begins anew, even if no job has more or less after it.  A debt that is paid and 50
-  hours that are over (one microsecond more) are reasons to divide, within the interval.
-* On a closed host nothing changes; a job that was placed there and has not begun is placed anew.
+* The extra processors that make a host count as smaller are those that an owed job has beyond its share at that moment.  The
+  share is among all jobs that are placed there by then.  Trial runs count among the jobs that request processors.
+* The processors of a trial run are not shared, neither among the jobs on its host nor with a job that waits for memory.
+* A trial run goes where the placement rules say, among the hosts with the quantum's memory on which every other job keeps one
+  processor.  It takes idle processors if there are enough.  If not, the others shrink for it, at once, instead of being
+  suspended, and get their processors back at once when it ends, as preempted jobs do (docs/spec/papers.md 3.4); the interval
+  starts again.
+* The compensation is summed up while a job waits; its trial run counts neither for that nor for the 50 hours.
+* A division counts, and the interval starts again, even if it changes no job.  A paid debt and the end of 50
+  hours (one microsecond more) are reasons to divide, within the interval.
+* On a closed host nothing changes; a job that was placed there and has not started is placed again.
 
-The pass is made of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too: here the view is
-translated for them, and the rows that they write into actions.  A pass touches only
-the hosts on which something happens: what their jobs have executed, and are owed, is brought up to date then.
+The pass consists of kernels (:mod:`qbatch.planning.kernels.equal_shares`), which the compiled replay calls too.  This module
+translates the view for them, and the rows that they write into actions.  A pass touches only
+the hosts on which something happens, and then updates what their jobs have executed and are owed.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ _kernels = live_module(shares)
 
 @dataclass
 class Shares:
-    """What is remembered: the jobs that wait or have a place, and the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
+    """The memory of the policy: the waiting and placed jobs, and the hosts (:mod:`qbatch.planning.kernels.equal_shares`)."""
 
     state: shares.SharesState
 
     def host_of(self, row: int) -> int:
-        """Return the host on which a row has its place, -1 if it has none or is a guest."""
+        """Return the host on which a row is placed, -1 if it is not placed or is a trial run."""
         slot = _kernels.slot_of(row, self.state)
         if slot < 0 or self.state.jobs[slot].guest != shares.NO_GUEST:
             return -1
@@ -78,13 +79,13 @@ class Shares:
         return host if host < len(self.state.hosts) - 1 else -1
 
     def rows(self) -> dict[int, int]:
-        """Return the rows that are there with their hosts; of a row that waits, the number of hosts."""
+        """Return the rows in the table with their hosts; for a waiting row, the number of hosts."""
         state = self.state
         jobs = state.jobs[: state.counts["used"].item(0)]
         return dict(jobs[jobs["row"] != NOBODY][["row", "host"]].tolist())
 
     def come(self, job: Job, *, is_new: bool) -> int:
-        """Enter a job that waits; return its slot."""
+        """Add a waiting job; return its slot."""
         state = self.state
         if state.counts["used"].item(0) == len(state.jobs):
             self.state = state = shares.grown(state)
@@ -96,9 +97,9 @@ class EquiSpatial:
 
     Args:
         interval: the shortest time between two divisions of a host, microseconds.
-        is_long_first: whether a job gets all that it asks for after ``LONG``.
+        is_long_first: a job gets all that it asks for after ``LONG``.
         quantum: how long a job without memory may run on arrival, microseconds.
-        memory: the most memory that it gets for that, bytes.
+        memory: the most memory of that trial run, bytes.
     """
 
     is_malleable = True
@@ -109,7 +110,7 @@ class EquiSpatial:
         self._rules = interval, LONG if is_long_first else FOREVER, quantum, memory
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine; None where jobs may span hosts."""
+        """Return the kernel that makes the same decisions on a machine; None if jobs may span hosts."""
         if machine.spans_hosts or machine.chunked:
             return None
         return Compiled(
@@ -119,16 +120,16 @@ class EquiSpatial:
         )
 
     def new_memory(self, machine: Machine) -> Shares:
-        """Return the record for a machine on which nothing has happened yet.
+        """Return the record for a machine before its first event.
 
         Raises:
-            UsageError: if a job may span hosts of the machine, or comes in chunks.
+            UsageError: a job may span hosts of the machine, or comes in chunks.
         """
         check_single_hosts(machine, self.name, "a job has a share of one host", takes_chunks=False)
         return Shares(shares.new_state(machine, self._rules))
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Place the jobs that wait, divide the hosts that are due, and say which jobs have more or less than before."""
+        """Place waiting jobs, divide the hosts that are due, and return the changes of processors."""
         memory: Shares = view.memory
         self._follow(view, memory)
         at = int(_kernels.share_pass(view.now, memory.state))
@@ -140,7 +141,7 @@ class EquiSpatial:
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job has not begun."""
+        """Return why a waiting job has not begun."""
         job, host = view.jobs[row], view.memory.host_of(row)
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if host >= 0:
@@ -152,7 +153,7 @@ class EquiSpatial:
         return Reason("memory", self.name, text, numbers)
 
     def _follow(self, view: View, memory: Shares) -> None:
-        """Take out the jobs that have gone, and enter those that wait."""
+        """Remove the jobs that have left, and add those that wait."""
         for row in (*view.finished, *view.withdrawn, *view.requeued):
             _kernels.depart(view.now, row, memory.state)
         coming: Iterable[int] = view.arrived
@@ -167,8 +168,8 @@ class EquiSpatial:
 
 
 def _follow_machine(view: View, memory: Shares) -> None:
-    """Follow hosts that closed and opened: a job that has not begun on one that closed is placed anew.  Jobs that run, or stand
-    still under another policy, are taken up.
+    """Follow hosts that closed and opened: a job that has not begun on a closed one is placed again.  Jobs that run, or were
+    suspended by another policy, are added.
     """
     hosts, queue = memory.state.hosts, len(view.machine.hosts)
     for host in range(queue):

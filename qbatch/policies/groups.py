@@ -1,6 +1,6 @@
-"""Group optimisation: medium and long jobs of a time-shared machine are planned together, in an order that a search has found.
+"""Group optimisation: medium and long jobs of a time-shared machine are planned together, in an order found by a search.
 
-Source: the thesis on group optimisation in SCOJO-PECT, sections 6 and 7; every reading is that of spec/papers.md 4.3 to 4.7 and
+Source: the thesis on group optimisation in SCOJO-PECT, sections 6 and 7; exact readings in docs/spec/papers.md 4.3 to 4.7 and
 4.10, rules 8 to 17.  Section 9.5 and Vasupongayya, Chiang and Massey 2005 for the search without groups (rule 18).
 """
 
@@ -24,7 +24,7 @@ from qbatch.policies.slices import SlicePass, SliceScheduler
 _kernels = live_module(slices)
 
 LEAST = 600 * SECOND
-"""The shortest run time that a slowdown is divided by, microseconds."""
+"""The shortest run time in a slowdown, microseconds."""
 
 _MOST_WIDE, _LEAST_WIDE = 6, 3
 
@@ -32,9 +32,10 @@ _MOST_WIDE, _LEAST_WIDE = 6, 3
 class GroupSize(msgspec.Struct, frozen=True):
     """When a class forms a group, and of how many jobs.
 
-    ``least``: so many jobs wait.  ``width``: more than so many tenths of the machine are asked for together.  ``work``: more
-    than so long the machine would be busy with them, microseconds.  ``most``: the longest group.  ``wide``, ``lasting``: a job
-    that asks for one part in ``wide`` of the machine and for ``lasting`` is among those whose orders are all tried first.
+    ``least``: at least this many jobs wait.  ``width``: together they ask for more than this many tenths of the machine.
+    ``work``: together they would keep the machine busy for longer than this, microseconds.  ``most``: the longest group.
+    A job is *wide and lasting* if it asks for one part in ``wide`` of the machine and for ``lasting``; all orders of such jobs
+    are tried first.
     """
 
     least: int
@@ -46,12 +47,12 @@ class GroupSize(msgspec.Struct, frozen=True):
 
 
 class GroupRules(msgspec.Struct, frozen=True):
-    """What tells one policy of groups from another.
+    """The parameters of one policy of groups.
 
-    ``sizes``: by class.  ``walk``, ``budget``: of the search.  ``selects``: whether last end, utilisation and response choose
-    among the last three orders.  ``shifts``: whether jobs are tried in holes that are a little too short.  ``is_dynamic``:
-    whether who arrives while a group is carried out may start at once.  ``halves``: whether a group of the longest kind is
-    searched in two parts.  ``tries_wide``, ``searches``: the first and the second level of the search.
+    ``sizes``: by class.  ``walk``, ``budget``: of the search.  ``selects``: last end, utilisation and response choose
+    among the last three orders.  ``shifts``: jobs are tried in holes that are slightly too short.  ``is_dynamic``:
+    a job that arrives while a group is carried out may start at once.  ``halves``: the search of a group of the longest kind has
+    two parts.  ``tries_wide``, ``searches``: the first and the second level of the search.
     """
 
     sizes: tuple[GroupSize | None, GroupSize, GroupSize]
@@ -128,7 +129,7 @@ class GroupScheduler(SliceScheduler):
         tally.pruned += pruned
 
     def _searched(self, work: SlicePass, places: Int64Array, size: GroupSize) -> tuple[list[int], list[int], int, int]:
-        """Return the jobs of a group (by place) in the order of the plan, their planned starts, and what the search has cost."""
+        """Return the jobs of a group (by slot) in the order of the plan, their planned starts, and the counters of the search."""
         book, now, base = work.book, work.now, work.profile
         share = self.rules.share(work.kind, now)
         jobs = search_jobs(book, places, now)
@@ -156,7 +157,7 @@ class GroupScheduler(SliceScheduler):
     def _line(
         self, now: int, base: Int64Array, jobs: RecordArray, size: GroupSize, rules: searching.SearchRules, procs: int
     ) -> list[int]:
-        """Return the wide jobs that last, in the best of all their orders; none if they are few (rule 10)."""
+        """Return the wide and lasting jobs, in the best of all their orders; none if they are few (rule 10)."""
         is_wide = size.wide * jobs["procs"] >= procs
         wide = np.flatnonzero(is_wide & (jobs["estimate"] >= size.lasting))
         if len(wide) < _LEAST_WIDE:
@@ -171,7 +172,7 @@ class GroupScheduler(SliceScheduler):
 
 
 def search_jobs(book: SliceBook, places: Int64Array, now: int) -> RecordArray:
-    """Return waiting jobs (by place) as a search takes them."""
+    """Return waiting jobs (by slot) as records for a search."""
     jobs = np.empty(len(places), discrepancy.SEARCHED_JOB)
     jobs["procs"] = book.jobs["procs"][places]
     jobs["estimate"] = book.jobs["estimate"][places]
@@ -181,14 +182,14 @@ def search_jobs(book: SliceBook, places: Int64Array, now: int) -> RecordArray:
 
 
 def _are_enough(book: SliceBook, places: Int64Array, size: GroupSize) -> bool:
-    """Tell whether waiting jobs are wide and long enough together (4.3)."""
+    """Return whether waiting jobs are wide and long enough in total (4.3)."""
     widths = book.jobs["procs"][places].tolist()
     work = sum(map(int.__mul__, widths, book.jobs["estimate"][places].tolist()))
     return 10 * sum(widths) > size.width * book.procs and work > size.work * book.procs
 
 
 def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) -> int:
-    """Return the row with whose end a group ends (rule 17)."""
+    """Return the row that ends a group with its own end (rule 17)."""
     book, now = work.book, work.now
     jobs: list[tuple[int, int, int, int, bool]] = []
     for place, start in zip(order, starts, strict=True):
@@ -213,7 +214,7 @@ def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) ->
 
 
 class BottomLine(SliceScheduler):
-    """Time sharing in which a search orders the waiting jobs of a class in every pass, and its plan is forgotten (rule 18)."""
+    """Time sharing in which a search orders the waiting jobs of a class in every pass, without keeping its plan (rule 18)."""
 
     def __init__(self, name: str, rules: SliceRules, nodes: int, bound: int | None) -> None:
         super().__init__(name, rules)
@@ -221,7 +222,7 @@ class BottomLine(SliceScheduler):
         self.bound = bound
 
     def choose(self, work: SlicePass) -> None:
-        """Book the waiting jobs of the class in the best order that was found, start who is booked for now."""
+        """Book the waiting jobs of the class in the best order found, and start those booked for now."""
         places = work.waiting()
         if len(places) > 1:
             places = self._ordered(work, places)

@@ -1,30 +1,34 @@
-"""Immediate service and "soon": a short quantum for new jobs, around any policy that starts jobs.
+"""Immediate service and "soon": a short trial run for new jobs, around any policy that starts jobs.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4, 3 and
-4.3; exact readings in spec/papers.md 3.4 and 3.7, items 8 and 9.
+4.3; exact readings in docs/spec/papers.md 3.4 and 3.7, items 8 and 9.
 
 * ``immediate``: after the inner policy's pass, each job that arrived in this round and still waits tries once, in
-  sequence.  It gets a quantum on the host that has its processors (idle ones, and those of jobs that may be suspended)
-  and its memory, at most the quantum's; the host with the fewest processors left over, then the fewest victims, then
-  the first.  Victims are taken by the smallest slowdown (now - submit) / executed, ties by sequence, until it is enough.
-  They keep their memory and resume on their own processors when the guest has gone.
-* ``soon``: after every pass, one scan in sequence over the waiting jobs that had no quantum yet; each that finds idle
-  processors and memory gets one.  Nobody is suspended.
+  sequence.  It gets a trial run on a host that has its processors (idle ones, and those of jobs that may be suspended)
+  and its memory, at most the quantum's.  Of several hosts it gets the one with the fewest processors left over, then with the
+  fewest preempted jobs, then the first.  Jobs are preempted by the smallest slowdown (now - submit) / executed, ties by
+  sequence, until it is enough.
+  They keep their memory and resume on their own processors when the trial run is over.
+* ``soon``: after every pass, one scan in sequence over the waiting jobs that had no trial run yet; each that finds idle
+  processors and memory gets one.  No job is suspended.
 
-A guest that does not end in its quantum goes back to its place in the queue; what it did is thrown away.  Reservations are
-no constraint for a guest.  What the victims freed beyond its need belongs to the quantum: nobody can start there.
+A job that does not end in its trial run goes back to its place in the queue; its work is discarded.  Reservations do not
+constrain a trial run.  Preempted processors beyond its need belong to the trial run: no job can start there.
 
-The inner policy sees the victims as running until they resume, and later, by the time that the guest can take; and the
-guest as running on the idle processors that it took, until its quantum or its estimate is over.  When a quantum begins
-or ends, a policy that keeps a plan makes it anew (as when a host opens): promises that a quantum breaks are recorded.
+The inner policy sees the preempted jobs as running until they resume, and later, by the time that the trial run can take.  It
+sees the trial run as running on the idle processors that it took, until its quantum or its estimate is over.  When a trial run
+begins or ends, a policy that keeps a plan rebuilds it (as when a host opens): promises that this breaks are recorded.
 
-Where the paper is silent: a job that started or resumed at this very instant is no victim, whatever ``protect`` says;
-a job that may not be begun twice (``qsub -r n``) gets no quantum;
-executed time counts a quantum that was thrown away too (all executed time); a job of several hosts, or one that takes
-whole hosts, is neither guest nor victim; of a host that closes during a quantum the victims resume when it opens again.
+Where the paper is silent:
+
+* A job that started or resumed at this very instant is not preempted, whatever ``protect`` is.
+* A job that may not start twice (``qsub -r n``) gets no trial run.
+* Executed time includes discarded trial runs.
+* A job of several hosts, or one that takes whole hosts, neither gets a trial run nor is preempted.
+* If a host closes during a trial run, the preempted jobs resume when it opens again.
 
 The rules are kernels (:mod:`qbatch.planning.kernels.quanta`), which the compiled replay calls too.  This module makes their
-tables from the view, shows the inner policy what they write, and follows what happens in a live system only.
+tables from the view, shows the inner policy what they write, and handles what happens only in a live system.
 """
 
 from __future__ import annotations
@@ -71,9 +75,12 @@ _NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._
 
 @dataclass
 class QuantaMemory:
-    """What is remembered: the inner policy's record; the quanta and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
-    ``quanta.SUSPENDED``; by row, how long a job ran as a guest; how many quanta began in the last pass; the rows that were guest
-    or victim and live; whether the inner policy must make its plan anew."""
+    """The memory of the policy.
+
+    In order: the inner policy's record; the trial runs and the suspended jobs, as tuples of ``quanta.QUANTUM`` and
+    ``quanta.SUSPENDED``; by row, how long a job ran on trial.  Then: how many trial runs began in the last pass; the live rows
+    that were on trial or preempted; whether the inner policy must rebuild its plan.
+    """
 
     inner: Any
     quanta: list[tuple[int, ...]] = field(default_factory=list)
@@ -84,20 +91,20 @@ class QuantaMemory:
     is_stale: bool = False
 
     def keep(self, tables: QuantaTables) -> None:
-        """Keep the quanta and the suspended jobs that are in use."""
+        """Keep the trial runs and the suspended jobs that are in use."""
         asleep, begun = tables.counts.tolist()
         self.quanta, self.suspended = tables.quanta[:begun].tolist(), tables.suspended[:asleep].tolist()
 
 
 class QuantumService:
-    """A quantum for new jobs, around an inner policy.
+    """A trial run for new jobs, around an inner policy.
 
     Args:
         inner: decides about everything else.
-        quantum: how long a guest may run, microseconds.
-        memory: the most memory that a guest gets, bytes.
-        protect: how long a job runs at least before it may be suspended, microseconds; None: nobody is suspended, and
-            a job that found no room tries again after every pass (``soon``).
+        quantum: the length of a trial run, microseconds.
+        memory: the most memory of a trial run, bytes.
+        protect: how long a job runs at least before it may be suspended, microseconds; None: no job is suspended, and
+            a job that got no trial run tries again after every pass (``soon``).
     """
 
     knows_resources = False
@@ -111,7 +118,7 @@ class QuantumService:
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine of hosts, around a list scheduler; None for others."""
+        """Return the kernel that makes the same decisions on hosts, around a list scheduler; None for others."""
         from qbatch.planning.spaces import HostSpace, space_of
 
         inner = compiled_of(self.inner, machine)
@@ -125,34 +132,34 @@ class QuantumService:
         tables = self._tables(QuantaMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
         return quanta.QuantaAroundList(inner.new_memory(work, machine), tables, np.empty((4, 2 * most), np.int64))
 
-    def _tables(self, memory: QuantaMemory, hosts: int, guests: int, victims: int) -> QuantaTables:
-        """Return what is remembered as the kernels take it, with space for so many more guests and victims."""
+    def _tables(self, memory: QuantaMemory, hosts: int, trials: int, preempted: int) -> QuantaTables:
+        """Return the memory as tables of the kernels, with space for more trial runs and preempted jobs."""
         begun, asleep = len(memory.quanta), len(memory.suspended)
         tables = QuantaTables(
             *self._rules,
             had=memory.had,
-            quanta=np.empty(begun + guests, quanta.QUANTUM),
-            suspended=np.empty(asleep + victims, quanta.SUSPENDED),
+            quanta=np.empty(begun + trials, quanta.QUANTUM),
+            suspended=np.empty(asleep + preempted, quanta.SUSPENDED),
             counts=np.array([asleep, begun], np.int64),
             hosts=np.empty((2, 2, hosts), np.int64),
-            shown=np.empty(begun + guests + asleep + victims, quanta.SHOWN),
-            victims=np.empty((quanta.VICTIM_ROWS, victims), np.int64),
-            chosen=np.empty(victims, np.int64),
+            shown=np.empty(begun + trials + asleep + preempted, quanta.SHOWN),
+            victims=np.empty((quanta.VICTIM_ROWS, preempted), np.int64),
+            chosen=np.empty(preempted, np.int64),
         )
         tables.quanta[:begun], tables.suspended[:asleep] = memory.quanta, memory.suspended
         return tables
 
     def new_memory(self, machine: Machine) -> QuantaMemory:
-        """Return the record for a machine on which nothing has happened yet.
+        """Return the record for a machine before its first event.
 
         Raises:
-            UsageError: if a job may span the hosts of the machine without saying how (no chunks).
+            UsageError: a job may span the hosts of the machine but does not ask for chunks.
         """
         check_single_hosts(machine, self.name, "a quantum lives inside one host")
         return QuantaMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Let victims of guests that have gone resume, make the inner policy's pass, then serve guests."""
+        """Resume jobs preempted for trial runs that are over, make the inner policy's pass, then start trial runs."""
         memory: QuantaMemory = view.memory
         memory.fresh = 0
         self._follow(view, memory)
@@ -166,26 +173,26 @@ class QuantumService:
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the inner policy's pass just over."""
+        """Return why a waiting job did not start in the inner policy's pass just over."""
         memory: QuantaMemory = view.memory
         begun = len(memory.quanta) - memory.fresh
         fresh = memory.quanta[begun:]
         without = [*memory.quanta[:begun], *((*quantum[:-1], 1) for quantum in fresh)]
-        seen, _ = self._begin(view, replace(memory, quanta=without), [guest for guest, *_ in fresh])
+        seen, _ = self._begin(view, replace(memory, quanta=without), [trial for trial, *_ in fresh])
         if isinstance(self.inner, Explaining):
             return self.inner.explain(seen, row)
-        return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
+        return Reason("policy", name_of(self.inner), f"{name_of(self.inner)} did not start it", {})
 
     def _follow(self, view: View, memory: QuantaMemory) -> None:
-        """Follow what happened to guests and victims."""
+        """Follow what happened to trial runs and preempted jobs."""
         missing = len(view.columns.submit) - len(memory.had)
         if missing > 0:
             memory.had = np.concatenate([memory.had, np.full(missing + len(memory.had), -1, np.int64)])
-        # A quantum whose guest outlives its estimate goes on: its victims' ends move on with it.
+        # If a job on trial outlives its estimate, its trial run goes on: the ends of the preempted jobs move on with it.
         memory.is_stale |= any(
-            end <= view.now or (guest not in view.running and not is_over) for guest, _, _, end, is_over in memory.quanta
+            end <= view.now or (trial not in view.running and not is_over) for trial, _, _, end, is_over in memory.quanta
         )
-        left = [victim for victim in memory.suspended if victim[0] in view.suspended]
+        left = [entry for entry in memory.suspended if entry[0] in view.suspended]
         memory.is_stale |= len(left) < len(memory.suspended)
         memory.suspended = left
         over = [*view.finished, *view.withdrawn]
@@ -193,20 +200,20 @@ class QuantumService:
         memory.touched.difference_update(over)
 
     def _begin(self, view: View, memory: QuantaMemory, fresh: Sequence[int] = ()) -> tuple[View, list[Action]]:
-        """Return the view as the inner policy may see it, without the processors of the quanta, and let victims resume.
+        """Return the inner policy's view, without the processors of the trial runs, and the resumptions of preempted jobs.
 
         Args:
-            fresh: guests of the pass just over, which are shown as if they waited still.
+            fresh: trial runs of the pass just over, shown as still waiting.
         """
-        # Which jobs were guest or victim ends when the engine says; only since when one seems to run is another instant.
+        # The engine decides when a trial run or preemption ends; only the instant since which a job seems to run differs.
         facts = {"memory": memory.inner, "is_machine_changed": view.is_machine_changed or memory.is_stale}
         if not memory.quanta:
             return view.changed(running=in_one_go(view, view.running, memory.touched), **facts), []
-        guests = [guest for guest, *_ in memory.quanta]
-        there = [view.running[guest] for guest in guests if guest in view.running]
+        trials = [trial for trial, *_ in memory.quanta]
+        there = [view.running[trial] for trial in trials if trial in view.running]
         there += [view.suspended[row] for row, _ in memory.suspended]
         jobs, state, done = _tables_of(view, view.free, view.free_memory, there, len(there))
-        state.runs["since"][[guest for guest in guests if guest not in view.running]] = -1
+        state.runs["since"][[trial for trial in trials if trial not in view.running]] = -1
         for row in fresh:
             state.hosts[FREE, CPUS, done.host[row]] += state.runs[row].procs
             state.hosts[FREE, MEMORY, done.host[row]] += state.runs[row].held
@@ -223,10 +230,10 @@ class QuantumService:
         return seen.view(**facts), actions_of(state.actions[:count], view)
 
     def _serve(self, view: View, memory: QuantaMemory, inner: Inner) -> list[Action]:
-        """Give quanta to jobs that the inner policy has left waiting."""
+        """Give trial runs to jobs that the inner policy has left waiting."""
         rows: Iterable[int] = view.arrived
         if self.protect is None:
-            # No job makes room: one that asks for more than any host has free need not be asked.
+            # Without preemption, a job that asks for more than any host has free need not be tried.
             queue = view.queue[view.columns.procs[view.queue] <= max(inner.room.free)]
             rows = queue[memory.had[queue] < 0].tolist()
         rows = [row for row in rows if row not in inner.gone]
@@ -250,9 +257,9 @@ class QuantumService:
         return actions_of(state.actions[:count], view)
 
     def _suspendable(self, view: View, memory: QuantaMemory) -> list[Run]:
-        """Return the runs that a guest may stop, by sequence: each has some processors of one host, and is no guest."""
-        guests = {guest for guest, *_ in memory.quanta}
-        rows = sorted(row for row in view.running if row not in guests)
+        """Return the runs that a trial run may preempt, by sequence: each has processors of one host, and is no trial run."""
+        trials = {trial for trial, *_ in memory.quanta}
+        rows = sorted(row for row in view.running if row not in trials)
         runs = zip(map(view.running.__getitem__, rows), view.window.jobs_of(rows), strict=True)
         return [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
 
@@ -260,8 +267,8 @@ class QuantumService:
 def _tables_of(
     view: View, free: Sequence[int], free_memory: Sequence[int], runs: Sequence[Run], actions: int
 ) -> tuple[JobColumns, StateTables, ScheduleTable]:
-    """Return the tables that the kernels look at: with so much free on the hosts, of the jobs that run or stand still only
-    ``runs``, each of them on one host, and with space for so many actions."""
+    """Return the tables that the kernels read: with this much free on the hosts; of the running or suspended jobs only
+    ``runs``, each on one host; and with space for this many actions."""
     hosts = view.machine.hosts
     cpus = [0 if place in view.closed else host.cpus for place, host in enumerate(hosts)]
     memory = [host.memory for host in hosts]
@@ -271,7 +278,7 @@ def _tables_of(
         (run.since if run.row in running else -1, run.done, -1, run.expected_end, -1, 0, part.procs, part.memory, 1, 0)
         for run, part in zip(runs, parts, strict=True)
     ]
-    # What stands of other rows is not looked at.
+    # The values of other rows are not read.
     table, host = np.empty(len(view.columns.submit), RUN), np.empty(len(view.columns.submit), np.int64)
     table[rows], host[rows] = np.array(facts, RUN), [part.host for part in parts]
     counts = np.zeros(1, COUNTS)

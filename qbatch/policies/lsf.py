@@ -1,14 +1,14 @@
 """NCSA-LSF*: the production scheduler of the Origin 2000, with class limits and special reservations of whole hosts.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, section 2.1 and
-Tables 1 and 2; readings in spec/papers.md 3.2 and 3.7, item 10.  The tables are the machine's: classes of two kinds (time and
-size), what each host serves and how many of which it may run (``--machine origin2000``).  Without classes all jobs are of one
-class, which nothing limits.  Beyond the paper, whose simulations set no limit on users: the limits of the machine file by
-user, by size class on the whole machine and by time class on a host hold as system limits do (who is at one neither starts nor
-blocks).
+Tables 1 and 2; readings in docs/spec/papers.md 3.2 and 3.7, item 10.  The tables are those of the machine: classes of two kinds
+(time and size), which of them each host serves and how many jobs of each it may run (``--machine origin2000``).  Without classes
+all jobs are of one class without limits.  The paper's simulations set no limit on users.  Here the limits of the machine file by
+user, by size class on the whole machine and by time class on a host act like system limits: a job at one neither starts
+nor blocks.
 
-A job at the system limit of its class asks for no special.  Jobs that no class takes, or that no host of their class
-could hold, are rejected.  Where jobs are chunks over hosts there are no classes, and jobs start in order as they fit.
+A job at the system limit of its class asks for no special.  Jobs that no class accepts, or that no host of their class
+could hold, are rejected.  If jobs are chunks over hosts there are no classes, and jobs start in order as they fit.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ UNLIMITED = 1 << 40
 _ANY = JobClass("")
 
 _SHOWN = 3
-"""How many hosts at their limit an explanation names."""
+"""The number of hosts at their limit that an explanation names."""
 
 _NO_CLASS = ("no-class", "no class takes it, or no host of its class could hold it")
 """Why jobs are rejected: a code and a text."""
 
 
 class Tables(NamedTuple):
-    """What the machine says, as the kernel takes it: see :mod:`qbatch.planning.kernels.lsf`."""
+    """The tables of the machine, for the kernel: see :mod:`qbatch.planning.kernels.lsf`."""
 
     sweep: Int64Array
     order: Int64Array
@@ -61,9 +61,11 @@ class Tables(NamedTuple):
 
 @dataclass
 class LsfMemory:
-    """What is remembered: by row the time class, the size class, 1 if it may run and the user; the users' numbers from 0; who
-    runs where (row -> host); by host the special; idle processor-microseconds under a special so far, and until when they
-    were counted."""
+    """The memory of the policy.
+
+    In order: by row the time class, the size class, 1 if it may run and the user; the users' numbers from 0; the host of each
+    running row.  Then: by host the special; idle processor-microseconds under a special so far, and until when they were counted.
+    """
 
     jobs: Int64Array = field(default_factory=lambda: np.zeros((4, 64), np.int64))
     users: dict[int, int] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class Lsf:
         self._tables: dict[int, tuple[Machine, Tables]] = {}
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
-        """Return the kernel that decides the same on a machine."""
+        """Return the kernel that makes the same decisions on a machine."""
         if not _places(machine):
             return None
         return Compiled(
@@ -108,7 +110,7 @@ class Lsf:
         return kernels.ClassTables(jobs, hosts, *tables[:4], _quota(tables, memory), begun)
 
     def new_memory(self, machine: Machine) -> LsfMemory:
-        """Return the record for a machine on which nothing has happened yet."""
+        """Return the record for a machine before its first event."""
         return LsfMemory(specials=[-1] * len(_places(machine)))
 
     def decide(self, view: View) -> Iterable[Action]:
@@ -119,15 +121,15 @@ class Lsf:
         self._count_idle(view, memory)
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
-        # Who ended his job in a quantum may have come and gone between two passes.
+        # A job that ended in a trial run may have come and left between two passes.
         space = view.space
         ended |= {space.place_of(run) for run in view.ended}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             self._find_places(view, memory)
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
-        # A quantum under `soon` is a start: it clears a special.
+        # A trial run under `soon` is a start: it clears a special.
         memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
-        # Where victims have taken back what was free, a special is asked for all the same.
+        # If preempted jobs have taken back what was free, a special is requested all the same.
         if len(view.queue) == 0 or (max(view.free) == 0 and not ended):
             return rejected
         starts = self._pass(view, memory, ended)
@@ -138,7 +140,7 @@ class Lsf:
         return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
 
     def _find_places(self, view: View, memory: LsfMemory) -> None:
-        """Note where those run of whom nobody has told, and forget those who run no more."""
+        """Note the hosts of running jobs that no event named, and forget those that no longer run."""
         here, space = {*view.running, *view.suspended}, view.space
         for row in memory.places.keys() - here:
             del memory.places[row]
@@ -165,11 +167,11 @@ class Lsf:
         return [(row, host) for row, host in found]
 
     def _count_idle(self, view: View, memory: LsfMemory) -> None:
-        """Processors that stand idle on a host that is kept for a special (the paper: below 4 % of all)."""
+        """Count idle processors of a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
             passed = view.now - memory.counted
             free = _hosts(view)[FREE].tolist()
-            # What has just ended was busy until now.
+            # A job that has just ended was busy until now.
             memory.idle += sum(float(passed) * procs for procs, row in zip(self._idle(view, free), memory.specials, strict=True)
                                if row >= 0)  # fmt: skip
         memory.counted = view.now
@@ -183,11 +185,11 @@ class Lsf:
         return idle
 
     def _classify(self, view: View, memory: LsfMemory) -> Iterable[Reject]:
-        """Find the classes of the arrivals, and of who began under another policy; reject those that could never run."""
+        """Find the classes of the arrivals, and of jobs that began under another policy; reject those that could never run."""
         fresh: Iterable[int] = view.arrived
         others: list[int] = []
         if view.is_machine_changed:
-            # Each quantum is a change, under which the classes stay: only who has none yet is new.
+            # Each trial run is a change, under which the classes stay: only a job without a class is new.
             known = memory.jobs[kernels.MAY]
             is_new = known[np.minimum(view.queue, len(known) - 1)] == 0
             fresh = sorted({*view.arrived, *view.queue[is_new | (view.queue >= len(known))].tolist()})
@@ -213,13 +215,13 @@ class Lsf:
         return _classes_of(view.machine, tables, *asked)
 
     def _tables_of(self, machine: Machine) -> Tables:
-        known = self._tables.get(id(machine))  # a machine's own hash goes over all of its hosts
+        known = self._tables.get(id(machine))  # hashing a machine visits all of its hosts
         if known is None or known[0] is not machine:
             known = self._tables[id(machine)] = machine, _tables(machine)
         return known[1]
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the pass just over."""
+        """Return why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         memory: LsfMemory = view.memory
@@ -234,7 +236,7 @@ class Lsf:
             return Reason("class-limit", self.name, limit[0], {**numbers, "running": limit[1]})
         if row in memory.specials:
             host = view.machine.hosts[memory.specials.index(row)].name
-            return Reason("special", self.name, f"host {host} is kept for it and starts nobody else", numbers)
+            return Reason("special", self.name, f"host {host} is kept for it and starts no other job", numbers)
         kept = sum(1 for special in memory.specials if special >= 0)
         if kept:
             hosts = "1 host is" if kept == 1 else f"{kept} hosts are"
@@ -243,7 +245,7 @@ class Lsf:
         return self._hosts_wait(view, row, quota, numbers)
 
     def _hosts_wait(self, view: View, row: int, quota: Int64Array, numbers: dict[str, int]) -> Reason:
-        """Say what stands in the way on the hosts: their limits, their room, or a larger class that waits there."""
+        """Return what prevents a start on the hosts: their limits, their capacity, or a larger class that waits there."""
         jobs, ranks, job = view.memory.jobs, self._tables_of(view.machine).ranks, view.jobs[row]
         time, size = jobs[kernels.TIME, row], jobs[kernels.SIZE, row]
         hosts = _hosts(view)
@@ -254,10 +256,10 @@ class Lsf:
             text = _hosts_at_limit(view.machine, serving, jobs[:, row], quota)
             return Reason("class-limit", self.name, text, numbers)
         for host in open_ones:
-            other = self._blocker(view, host, row, quota) if _has_room(hosts, host, job) else -1
+            other = self._blocker(view, host, row, quota) if _fits(hosts, host, job) else -1
             if other >= 0:
                 waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
-                text = f"host {view.machine.hosts[host].name} has room, but {waits}"
+                text = f"host {view.machine.hosts[host].name} has enough free, but {waits}"
                 return Reason("order", self.name, text, numbers, (other,))
         text = f"needs {job.procs} processors, {view.free_procs} are free" if isinstance(view.space, PoolSpace) else ""
         if not text:
@@ -268,7 +270,7 @@ class Lsf:
         return Reason("hosts", self.name, text, numbers)
 
     def _blocker(self, view: View, host: int, row: int, quota: Int64Array) -> int:
-        """Return the first job of a class that comes before a job's own on a host, and that waits for room there; else -1."""
+        """Return the first job of a class before the job's own on a host that waits for capacity there; else -1."""
         jobs, ranks, queue = view.memory.jobs, self._tables_of(view.machine).ranks[host], view.queue
         time, size, may, user = jobs[:, queue]
         hosts, whole = _hosts(view)[:, host], len(view.memory.specials)
@@ -297,22 +299,22 @@ def _quota(tables: Tables, memory: LsfMemory) -> Int64Array:
 
 
 def _limit_reached(machine: Machine, job: Int64Array, quota: Int64Array) -> tuple[str, int] | None:
-    """Return which limit of the whole machine or of its user a job is at, in words, and how many run; None if at none."""
+    """Return the limit of the whole machine or of its user that a job is at, in words, and how many run; None if at none."""
     time, size, _, user = job.tolist()
     whole = len(_places(machine))
-    for place, whose, key in ((whole, "", "limit"), (whole + 1 + user, " of this user", "per_user")):
+    for place, of_user, key in ((whole, "", "limit"), (whole + 1 + user, " of this user", "per_user")):
         for each in (time, size, -1):
             running = int(quota[kernels.RUNNING, place, each])
             if running >= quota[kernels.MOST, place, each]:
                 what = "" if each < 0 else f" of {_class_words(machine, each)}"
                 jobs, run = ("job", "runs") if running == 1 else ("jobs", "run")
                 most = int(quota[kernels.MOST, place, each])
-                return f"{running} {jobs}{what}{whose} {run}, {key} = {most}", running
+                return f"{running} {jobs}{what}{of_user} {run}, {key} = {most}", running
     return None
 
 
 def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: Int64Array) -> str:
-    """Say of the hosts that serve a job's class, all of which run as many as may, how many jobs run there."""
+    """Return, for the hosts that serve a job's class and are all at a limit, how many jobs run there, in words."""
     time, size, _, _ = job.tolist()
     said = []
     for host in hosts[:_SHOWN]:
@@ -322,28 +324,28 @@ def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: 
         key = "limits" if name in dict(_places(machine)[host].limits) else "per_host"
         said.append(f"{_places(machine)[host].name} ({running} of {_class_words(machine, each)}, {key} = {most})")
     more = f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else ""
-    return f"every host of its class runs as many as may: {', '.join(said)}{more}"
+    return f"every host of its class runs as many jobs as it may: {', '.join(said)}{more}"
 
 
 def _hosts(view: View) -> Int64Array:
-    """Return what the hosts have free, and what there is: processors and memory of each."""
+    """Return the free and the total processors and memory of each host."""
     return view.space.hosts().reshape(4, -1)
 
 
-def _has_room(hosts: Int64Array, host: int, job: Job) -> bool:
-    """Whether processors and memory are free for a job on a host: see :func:`qbatch.planning.kernels.lsf.is_free_for`."""
+def _fits(hosts: Int64Array, host: int, job: Job) -> bool:
+    """Return whether a job fits a host now: see :func:`qbatch.planning.kernels.lsf.is_free_for`."""
     has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= job.memory
     return bool(hosts[FREE, host] >= job.procs and has_memory)
 
 
 def _classes(machine: Machine) -> list[JobClass]:
-    """Return the time classes, then the size classes, as the kernel numbers them."""
+    """Return the time classes, then the size classes, in the kernel's numbering."""
     times, sizes = _kinds(machine)
     return [*times, *sizes]
 
 
 def _class_words(machine: Machine, number: int) -> str:
-    """Return a class in words: its kind only where there are two."""
+    """Return a class in words, with its kind only if there are two kinds."""
     each = _classes(machine)[number]
     return f"class {each.name}" if each.kind == "plain" else f"{each.kind} class {each.name}"
 
@@ -355,8 +357,9 @@ def _pair_name(machine: Machine, job: Int64Array) -> str:
 
 
 def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estimate: Any) -> Int64Array:
-    """Return ``[3, jobs]``: time class and size class of each job, as the kernel numbers them, and whether it may run on some
-    host.  A job's class is the first, in the order of the file, whose bounds it keeps (:func:`qbatch.model.job_class.class_of`).
+    """Return ``[3, jobs]``: time class and size class of each job, in the kernel's numbering, and whether it may run on some
+    host.  A job's class is the first, in the order of the file, that has it within its bounds
+    (:func:`qbatch.model.job_class.class_of`).
     """
     times, sizes = _kinds(machine)
     found = np.zeros((3, len(procs)), np.int64)
@@ -382,18 +385,18 @@ def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estim
 
 
 def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
-    """Return the time classes and the size classes, each in the order of the file; one of each that nothing bounds if none."""
+    """Return the time classes and the size classes, each in the order of the file; if there are none, one without bounds."""
     pairs = machine.class_pairs or (JobClassPair(_ANY, _ANY),)
     return list(dict.fromkeys(pair.time for pair in pairs)), list(dict.fromkeys(pair.size for pair in pairs))
 
 
 def _places(machine: Machine) -> tuple[Host, ...]:
-    """Return the hosts as the kernel sees them: hosts that a job may span are one."""
+    """Return the hosts for the kernel: hosts that a job may span are one."""
     return space_of(machine).places(machine)
 
 
 def _tables(machine: Machine) -> Tables:
-    """Return a machine's tables; of one without classes those of a single class that nothing limits."""
+    """Return a machine's tables; without classes, those of a single class without limits."""
     times, sizes = _kinds(machine)
     names = [size.name for size in sizes]
     classes = len(times) + len(sizes)
@@ -404,7 +407,7 @@ def _tables(machine: Machine) -> Tables:
     most_of_user = np.full(classes + 1, UNLIMITED, np.int64)
     for place, host in enumerate(hosts):
         said = dict(host.limits)
-        # Without a word of the file the largest class comes first, as on the Origin's general hosts.
+        # If the file gives no order, the largest class comes first, as on the Origin's general hosts.
         for rank, name in enumerate([name for name in host.serves if name in names] or names[::-1]):
             size = names.index(name)
             order[place, rank] = len(times) + size

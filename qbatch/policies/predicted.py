@@ -1,25 +1,26 @@
-"""Run-time prediction around any policy that starts jobs: by the run times of a user's last jobs, not by what users ask.
+"""Run-time prediction around any policy that starts jobs: by the run times of a user's last jobs, not by requested times.
 
 Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates",
 IEEE TPDS 18(6), 2007.  Read as follows:
 
-* The prediction of a job is the mean run time of the last ``last`` jobs of its user that have ended (two), as a whole
+* The prediction of a job is the mean run time of the last ``last`` jobs of its user that have ended (two).  It is a whole
   number of microseconds, rounded down; at least one second, as bookings are, and never above the estimate.  It is made
-  once, when the job is submitted: what ends at that very instant counts.  Of jobs that end together the last one by sequence
-  is the latest.  A job that was killed or deleted while it ran has ended, too; an attempt that was lost or stopped and begins
-  again has not, nor has one that could not start.  On a server the time for which a job was suspended is no run time.
-* A job that a server takes out of the engine and hands in again (held and released, queued again) is predicted anew.
-* Without ``last`` ended jobs, or a user, the estimate stands.
-* A job that outlives its prediction gets a longer one, at that very instant: 1 minute more, then 5, 15 and 30 minutes more,
-  1, 2, 5, 10, 20, 50 hours and from then on 100 hours more each time; never above the estimate.
-* The kill limit stays the estimate, and a job that outlives its estimate too is taken to end one second from now, again and
-  again, as under any policy.  What a user suspends on a server goes on running for the policy: its prediction is outlived.
+  once, when the job is submitted: jobs that end at that very instant count.  Of jobs that end together the last one by sequence
+  is the latest.  A job that was killed or deleted while it ran has ended, too.  An attempt that was lost or stopped and starts
+  again has not, nor has one that could not start.  On a server the time for which a job was suspended is not run time.
+* A job that a server takes out of the engine and submits again (held and released, queued again) gets a new prediction.
+* Without ``last`` ended jobs, or without a user, the estimate is used.
+* A job that outlives its prediction gets a longer one, at that very instant, never above the estimate.  The additions are 1, 5,
+  15 and 30 minutes, then 1, 2, 5, 10, 20, 50 hours, and from then on 100 hours each time.
+* The kill limit stays the estimate.  A job that outlives its estimate too is expected to end one second from now, in each
+  pass again, as under any policy.  A job that a user suspends on a server keeps running for the policy, and outlives its
+  prediction.
 
 The inner policy sees a view in which estimates are predictions (:mod:`qbatch.planning.predicted`).  When a prediction is
-corrected, a policy that keeps a plan makes it anew, in order of submission (as when a host opens).  What it promised stays
-told, and a start behind it is recorded as a broken promise.
+corrected, a policy that keeps a plan rebuilds it, in order of submission (as when a host opens).  Its promises stay, and a
+start after one is recorded as a broken promise.
 
-A policy that takes over a machine knows no user's past: estimates stand until enough jobs have ended under it.
+A policy that takes over a machine does not know the earlier jobs of a user: it uses estimates until enough jobs have ended.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from qbatch.planning.view import Run, View
 
 @dataclass
 class PredictionMemory:
-    """What is remembered.
+    """The memory of the wrapper.
 
-    ``inner``: the inner policy's record.  ``ended``: by user the run times of the last jobs that have ended, the latest last.
-    ``first``: by row the run time that was predicted at submission, -1 where the estimate stood; ``predicted``: what is predicted
-    now.  ``rows``: how many rows there are.  ``ends``: of the running jobs, as predicted now.  ``dues``: when predictions are
-    outlived that can be corrected, and their rows, as a heap; those that do not hold any more are in it, too.  ``corrections``:
-    how often the predictions of running jobs were corrected.  ``asked``: at which instants to be woken, the next one last.
+    ``inner``: the inner policy's record.  ``ended``: by user the run times of the last ended jobs, the latest last.
+    ``first``: by row the run time predicted at submission, -1 for none; ``predicted``: the current prediction.
+    ``rows``: the number of rows.  ``ends``: of the running jobs, as predicted now.  ``dues``: a heap of the instants at which
+    predictions that can be corrected are outlived, with their rows; it may contain outdated entries.  ``corrections``:
+    how often the predictions of running jobs were corrected.  ``asked``: the instants at which to be woken, the next one last.
     """
 
     inner: Any
@@ -68,12 +69,12 @@ class PredictedRunTimes:
     """An inner policy that sees predictions in place of estimates.
 
     Args:
-        inner: decides.
-        last: of how many jobs the mean is taken.
+        inner: the policy that decides.
+        last: the number of jobs of which the mean is taken.
     """
 
     breaks_promises = True
-    """A corrected prediction puts off what was promised by the one before."""
+    """A corrected prediction may delay what the previous one promised."""
 
     def __init__(self, name: str, inner: Policy, last: int) -> None:
         self.name = name
@@ -81,11 +82,11 @@ class PredictedRunTimes:
         self.last = last
 
     def new_memory(self, machine: Machine) -> PredictionMemory:
-        """Return the record for a machine on which nothing has happened yet."""
+        """Return the record for a machine before its first event."""
         return PredictionMemory(self.inner.new_memory(machine) if isinstance(self.inner, Remembering) else None)
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Learn from what ended, predict what arrived, correct what was outlived, and make the inner policy's pass."""
+        """Learn from ended jobs, predict arrivals, correct outlived predictions, and make the inner policy's pass."""
         memory: PredictionMemory = view.memory
         for run in view.ended:
             self._learn(view, memory, run)
@@ -112,12 +113,12 @@ class PredictedRunTimes:
         return actions
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the inner policy's pass just over, and by which run time."""
+        """Return why a waiting job did not start in the inner policy's pass just over, and its predicted run time."""
         memory: PredictionMemory = view.memory
         if isinstance(self.inner, Explaining):
             said = self.inner.explain(_shown(view, memory), row)
         else:
-            said = Reason("policy", name_of(self.inner), f"{name_of(self.inner)} gave no start to it", {})
+            said = Reason("policy", name_of(self.inner), f"{name_of(self.inner)} did not start it", {})
         first = int(memory.first[row])
         if first < 0:
             return said
@@ -126,7 +127,7 @@ class PredictedRunTimes:
         return Reason(said.code, said.said_by, text, {**said.numbers, "predicted": first}, said.blocked_by)
 
     def first_predictions(self, view: View) -> Int64Array:
-        """Return by row the run time that was predicted at submission, microseconds; -1 where the estimate stood."""
+        """Return by row the run time predicted at submission, microseconds; -1 for jobs without a prediction."""
         memory: PredictionMemory = view.memory
         return memory.first[: memory.rows].copy()
 
@@ -141,7 +142,7 @@ class PredictedRunTimes:
             del ended[: -self.last]
 
     def _predict(self, view: View, memory: PredictionMemory) -> None:
-        """Predict the run times of the rows that are new."""
+        """Predict the run times of the new rows."""
         for row in _new_rows(view, memory) if len(view.columns.estimate) > memory.rows else ():
             job = view.jobs[row]
             ended = memory.ended.get(job.user, ())
@@ -151,7 +152,7 @@ class PredictedRunTimes:
 
 
 def _new_rows(view: View, memory: PredictionMemory) -> range:
-    """Return the rows that are new; until they are predicted, their estimates stand."""
+    """Return the new rows; until they are predicted, their estimates are used."""
     estimates, rows = view.columns.estimate, memory.rows
     memory.rows = count = len(estimates)
     while count > len(memory.first):
@@ -179,7 +180,7 @@ def _begin(view: View, memory: PredictionMemory, row: int) -> None:
 
 
 def _adopt(view: View, memory: PredictionMemory) -> None:
-    """Take up jobs that came under another policy: their estimates stand."""
+    """Add jobs that came under another policy, with their estimates."""
     if memory.rows == 0:
         _new_rows(view, memory)
     for row, run in view.running.items():
@@ -188,7 +189,7 @@ def _adopt(view: View, memory: PredictionMemory) -> None:
 
 
 def _correct(view: View, memory: PredictionMemory) -> bool:
-    """Give the jobs that have outlived their predictions longer ones; tell whether there were any."""
+    """Lengthen the predictions that jobs have outlived; return whether there were any."""
     now, dues, ends, is_corrected = view.now, memory.dues, memory.ends.by_row, False
     while dues and (dues[0][0] <= now or ends.get(dues[0][1]) != dues[0][0]):
         end, row = heappop(dues)
@@ -196,7 +197,7 @@ def _correct(view: View, memory: PredictionMemory) -> bool:
             continue
         count = memory.corrections.get(row, 0)
         memory.corrections[row] = count + 1
-        # The job has run for its prediction and from then until now.
+        # The job has run for its prediction, and from that end until now.
         reached, most = int(memory.predicted[row]) + now - end, int(view.columns.estimate[row])
         memory.predicted[row] = found = lengthened(reached, count, most)
         memory.ends.enter(row, now + found - reached, view.running[row].procs)

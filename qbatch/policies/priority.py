@@ -1,8 +1,8 @@
 """The priority-backfill family: one scan by priority, D reservations, the host with the fewest free processors.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.2 and 2.3;
-exact readings in spec/papers.md 3.3 and 3.7.  Priorities are doubles by one expression over integers, computed once when
-the pass begins; ties by sequence.  A priority that rises between two events makes no event.
+exact readings in docs/spec/papers.md 3.3 and 3.7.  Priorities are doubles, one expression over integers, computed once when
+the pass begins; ties by sequence.  A priority that rises between two events causes no event.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class PriorityBackfill(Backfill):
 
     Args:
         order: ``priority`` (by the weights), ``fcfs`` or ``sjf`` (shortest estimate first).
-        depth: how many jobs that cannot start get a reservation in a pass.
-        is_sticky: a reservation stays with its job until it runs, be it in a quantum; its host and time change only to start
+        depth: the number of jobs that get a reservation in a pass if they cannot start.
+        is_sticky: a reservation stays with its job until it runs, even in a trial run; its host and time change only to start
             earlier.
     """
 
@@ -48,13 +48,13 @@ class PriorityBackfill(Backfill):
         self._follow(name, ListRules(order, depth, is_sticky=is_sticky, weights=msgspec.structs.astuple(weights)))
 
     def priorities(self, view: View, rows: Int64Array, *, is_afterwards: bool = False) -> Float64Array:
-        """Return the priority of each row at this instant, or (``is_afterwards``) as the pass just over saw it."""
+        """Return the priority of each row at this instant, or (``is_afterwards``) at the pass just over."""
         tables = self.copied_tables(view, is_afterwards=is_afterwards)
         found: Float64Array = _row_priorities(view.now, jobs_of(view), rows, tables)
         return found
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the pass just over."""
+        """Return why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         starts, reserved = self._as_afterwards(view)

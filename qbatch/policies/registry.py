@@ -1,4 +1,4 @@
-"""The registry: which policies there are, what they are called, where they come from, what they take.
+"""The registry: the name, the source, the description and the parameters of each policy.
 
 A wrapper takes ``inner=NAME`` and the parameters of that policy as ``inner.key=value``.
 
@@ -25,19 +25,19 @@ from qbatch.policies.entry import PolicyEntry
 from qbatch.policies.slice_entries import SLICE_POLICIES
 
 GROUP = "qbatch.policies"
-"""The entry point group in which a package announces policies of its own."""
+"""The entry point group in which packages announce their policies."""
 
 _FW98 = "Feitelson and Weil 1998"
-_ORDER = Choice("order", "fcfs", tuple(ORDERS), "in which order the queue is looked through")
+_ORDER = Choice("order", "fcfs", tuple(ORDERS), "the order in which the queue is scanned")
 _SEARCH = (
     Choice("search", "none", ("none", "ilds", "lex", "dds"), "how a better order of the first 20 jobs is searched in each pass"),
     Whole("budget", 1000, 1, 10_000_000, "how many complete orders and cuts end a search"),
 )
 _BEHIND = Choice(
     "backfill", "order", ("order", "sjf"),
-    "which job is tried first behind the first that cannot start: as the queue is looked through, or the shortest estimate",
+    "which job is tried first behind the first that cannot start: in the order of the queue, or the shortest estimate",
 )  # fmt: skip
-_DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
+_DEPTH = Whole("depth", 2, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start")
 _COMPRESS = Choice(
     "compress", "arrival", ("arrival", "start", "none", "scratch"), "what happens when a job ends before its estimate"
 )
@@ -51,7 +51,7 @@ def _backfill(
             f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to the first job that cannot "
             "start; leave out order and search"
         )
-    # The kernels bring the compiler, which only who runs a policy has to load.
+    # The kernels import the compiler: load them only to run a policy.
     from qbatch.policies.backfill import Backfill
 
     plain = Backfill(name, which, depth, order if backfill == "order" else f"{backfill}-behind")
@@ -69,10 +69,10 @@ def _conservative(name: str, compress: str) -> Policy:
 
 
 _CV01 = "Chiang and Vernon 2001"
-_RESERVATIONS = Whole("depth", 1, 0, 1_000_000, "how many jobs that cannot start get a reservation in a pass")
+_RESERVATIONS = Whole("depth", 1, 0, 1_000_000, "how many jobs get a reservation in a pass if they cannot start")
 _WEIGHED = {
     "wait": "an hour of waiting", "xfactor": "the expansion factor (wait + estimate) / estimate", "procs": "a processor",
-    "memory": "358.4 MB of memory", "both": "the larger of processors and memory", "bypass": "a job that passed it by",
+    "memory": "358.4 MB of memory", "both": "the larger of processors and memory", "bypass": "a job that bypassed it",
 }  # fmt: skip
 
 
@@ -120,7 +120,7 @@ POLICIES: dict[str, PolicyEntry] = {
     ),
     "conservative": PolicyEntry(
         _conservative,
-        "reserves for every job on arrival, delays nobody, keeps its promises",
+        "makes a reservation for every job on arrival, delays no job, keeps its promises",
         f"{_FW98}, section 2.1, Figs. 2 to 4",
         (_COMPRESS,),
     ),
@@ -132,7 +132,7 @@ POLICIES: dict[str, PolicyEntry] = {
     ),
     "lsf": PolicyEntry(
         _lsf,
-        "class limits by host and system-wide; hosts are kept for jobs that have waited longer than their class may",
+        "class limits by host and system-wide; hosts are kept for jobs that have waited longer than the limit of their class",
         f"{_CV01}, section 2.1, Tables 1 and 2",
     ),
     "fcfs-backfill": PolicyEntry(
@@ -172,15 +172,15 @@ def _with_quantum(name: str, inner: Policy, quantum: int, memory: int, protect: 
 _LIST_POLICIES = tuple(POLICIES)
 _QUANTUM = (
     Choice(
-        "inner", "lxfw-backfill", _LIST_POLICIES, "the policy around which it stands; inner.KEY=VALUE sets its KEY"
+        "inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"
     ),
-    Whole("quantum", 60, 1, 1_000_000, "how long a guest may run, seconds"),
-    Memory("memory", 2**30, 0, 2**60, "the most memory that a guest gets"),
+    Whole("quantum", 60, 1, 1_000_000, "the length of a trial run, seconds"),
+    Memory("memory", 2**30, 0, 2**60, "the most memory of a trial run"),
 )
 
 POLICIES["immediate"] = PolicyEntry(
     _with_quantum,
-    "gives a job that cannot start on arrival a quantum at once, suspending others for it",
+    "gives a job that cannot start on arrival a trial run of a quantum at once, suspending others for it",
     f"{_CV01}, sections 2.4 and 3",
     (
         *_QUANTUM,
@@ -213,7 +213,7 @@ POLICIES["equispatial"] = PolicyEntry(
 )
 POLICIES["soon"] = PolicyEntry(
     _with_quantum,
-    "gives each waiting job one quantum on the first idle processors, suspending nobody",
+    "gives each waiting job one trial run of a quantum on the first idle processors, suspending no job",
     f"{_CV01}, section 4.3",
     _QUANTUM,
     is_wrapper=True,
@@ -235,9 +235,9 @@ POLICIES["predicted"] = PolicyEntry(
     (
         Choice(
             "inner", "easy", tuple(name for name in _LIST_POLICIES if name != "lsf"),
-            "the policy around which it stands; inner.KEY=VALUE sets its KEY",
+            "the inner policy; inner.KEY=VALUE sets its KEY",
         ),
-        Whole("last", 2, 1, 1000, "of how many ended jobs of a user the mean run time is the prediction"),
+        Whole("last", 2, 1, 1000, "the number of ended jobs of a user in the mean run time"),
     ),
     is_wrapper=True,
     breaks_promises=True,
@@ -249,11 +249,11 @@ _KEY = Choice("key", "llf", ("llf", "edf"), "least latest start first, or earlie
 _OTHERS = (
     Choice(
         "others", "relax", ("relax", "reject"),
-        "what happens where the artificial deadline of a job without one cannot be kept: a later one, or a refusal",
+        "what happens if the artificial deadline of a job cannot be kept: a later one, or a refusal",
     ),
-    Real("factor", 5.0, 1.0, 1e6, "an artificial deadline is so many estimates after submission, and a day at least"),
-    Real("urgency", 1.0, 0.0, 1e6, "how much the urgency of a job weighs in its price"),
-    Real("crowding", 1.0, 0.0, 1e6, "how much the crowding of the machine weighs in a price"),
+    Real("factor", 5.0, 1.0, 1e6, "an artificial deadline is this many estimates after submission, and at least a day"),
+    Real("urgency", 1.0, 0.0, 1e6, "the weight of the urgency of a job in its price"),
+    Real("crowding", 1.0, 0.0, 1e6, "the weight of the crowding of the machine in a price"),
 )  # fmt: skip
 
 
@@ -269,12 +269,12 @@ def _deadlines(scheme: str) -> Callable[..., Policy]:
 POLICIES |= {
     "qops": PolicyEntry(
         _deadlines("qops"),
-        "admits a job if its deadline and all accepted ones can be kept; places anew from few positions of the plan",
+        "admits a job if its deadline and all accepted ones can be kept; replans from few positions of the plan",
         f"{_IB03}, section 3, Fig. 3 (QoPS)",
         (
             Whole("violations", 5, 0, 1_000_000, "how many misses a position may have before the next is tried (K)"),
             _KEY,
-            Choice("placing", "sorted", ("sorted", "head", "both"), "where a new job goes among those placed anew"),
+            Choice("placing", "sorted", ("sorted", "head", "both"), "where a new job goes among those placed again"),
             *_OTHERS,
         ),
         is_for_pools=True,
@@ -303,7 +303,7 @@ POLICIES |= {
         "Talby and Feitelson 1999",
         (
             Real("factor", 3.0, 0.0, 1e6, "the slack in mean waits (SF)"),
-            Real("administrative", 1.0, 0.001, 1e6, "administrative priority, beside that of the user"),
+            Real("administrative", 1.0, 0.001, 1e6, "administrative priority, in addition to that of the user"),
         ),
         is_for_pools=True,
     ),
@@ -321,14 +321,14 @@ POLICIES["taskqueues"] = PolicyEntry(
     "routes each task to a queue of one host on arrival; an idle host selects the next from its own queue",
     "Karatza and Hilzer 2003, section 2.2",
     (
-        Choice("routing", "shortest", ("probabilistic", "shortest"), "to any host, each as likely, or to the shortest queue"),
+        Choice("routing", "shortest", ("probabilistic", "shortest"), "to any host, all equally likely, or to the shortest queue"),
         Choice(
             "discipline", "fcfs", ("fcfs", "stf", "snutf", "lstf", "snutf-stf"),
-            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but now and then the oldest; "
-            "fewest uncompleted, of equals the shortest",
+            "first come; shortest estimate; fewest uncompleted tasks of its job; shortest, but sometimes the oldest; "
+            "fewest uncompleted, ties by estimate",
         ),
         Whole("limit", 10, 1, 1_000_000, "after how many selections lstf takes the oldest task"),
-        Choice("ties", "random", ("random", "lowest"), "which of several shortest queues"),
+        Choice("ties", "random", ("random", "lowest"), "the choice among several shortest queues"),
         Whole("seed", 0, 0, 2**31, "of the draws"),
     ),
     is_for_single_hosts=True,
@@ -369,7 +369,7 @@ def announced() -> dict[str, EntryPoint]:
 
 
 def own_class(text: str) -> str | None:
-    """Return the ``module:Class`` of a policy that a text names by it; None where the text has no such form or the registry
+    """Return the ``module:Class`` of a user's own policy in a text; None if the text has another form or the registry
     knows its name.  Nothing is loaded.
     """
     head, _, tail = text.partition(":")
@@ -380,10 +380,10 @@ def own_class(text: str) -> str | None:
 
 
 def canonical_text(text: str) -> str | None:
-    """Return how a policy of ours is called that is typed as ``text``; None for one of a user's own.  Nothing is loaded.
+    """Return the canonical name of a registered policy written as ``text``; None for a user's own.  Nothing is loaded.
 
     Raises:
-        UsageError: for an unknown name or parameter of one of ours.
+        UsageError: for an unknown name or parameter of a registered policy.
     """
     head, _, tail = text.partition(":")
     if head not in POLICIES:
@@ -395,9 +395,9 @@ def canonical_text(text: str) -> str | None:
 
 
 def name_among(text: str, names: Iterable[str]) -> str:
-    """Return which of some names a policy is that was typed as ``text``: the text itself, or its canonical name.
+    """Return the name in ``names`` of the policy written as ``text``: the text itself, or its canonical name.
 
-    The text is returned as it is where neither is there, and no code of a user's own is loaded to find out.
+    If neither is there, the text is returned unchanged; no user's own code is loaded to find out.
     """
     names = set(names)
     if text not in names and text.partition(":")[0] in POLICIES:
@@ -408,7 +408,7 @@ def name_among(text: str, names: Iterable[str]) -> str:
 
 
 class _Wrapped(NamedTuple):
-    """A wrapper as it was typed: its name, its values, and the policy around which it stands with its own."""
+    """A wrapper as written: its name, its values, and its inner policy with the values of that."""
 
     name: str
     values: dict[str, Any]
@@ -418,7 +418,7 @@ class _Wrapped(NamedTuple):
 
 
 def _wrapped(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> _Wrapped:
-    """Return what the pairs of a wrapper say."""
+    """Return the parsed pairs of a wrapper."""
     own = [pair for pair in pairs if not pair.startswith("inner.")]
     values = read_parameters(own, entry.parameters, f"policy {text!r}")
     inner = str(values.pop("inner"))
@@ -435,9 +435,9 @@ def _wrapped(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> _Wra
 
 def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Policy:
     """Return a wrapper around the policy that its pairs name."""
-    told = _wrapped(head, entry, pairs, text)
-    inner = POLICIES[told.inner].make(told.inner_name, **told.inner_values)
-    policy: Policy = entry.make(told.name, inner=inner, **told.values)
+    wrapped = _wrapped(head, entry, pairs, text)
+    inner = POLICIES[wrapped.inner].make(wrapped.inner_name, **wrapped.inner_values)
+    policy: Policy = entry.make(wrapped.name, inner=inner, **wrapped.values)
     return policy
 
 
@@ -459,7 +459,7 @@ def _own(module: str, tail: str, text: str) -> Policy:
             f"policy {text!r}: {module!r} is a file; name its module: {meant}, where the file is in the current folder or in one "
             "of PYTHONPATH"
         )
-    # A module beside the user, as with "python -m"; behind everything that is installed.
+    # A module in the user's folder, as with "python -m"; after everything that is installed.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
@@ -472,14 +472,14 @@ def _own(module: str, tail: str, text: str) -> Policy:
 
 
 def _make(made: Any, parameters: str, text: str) -> Policy:
-    """Call a policy class with its parameters, as whole numbers where they look like it."""
+    """Call a policy class with its parameters, as whole numbers if they look like it."""
     values: dict[str, int | str] = {}
     for pair in (pair for pair in parameters.split(",") if pair):
         key, sign, value = pair.partition("=")
         if not sign or not key.isidentifier():
             raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")
         values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
-    # Nothing is called but a policy: os:abort names a callable too.
+    # Only a policy is called: os:abort names a callable too.
     if not isinstance(made, type):
         raise UsageError(f"policy {text!r}: that is no class, but a {type(made).__name__}")
     if not callable(getattr(made, "decide", None)):

@@ -1,8 +1,8 @@
-"""List schedulers whose queue is put in order by a search: FCFS, EASY and the hybrid as before, but for the order.
+"""List schedulers that put their queue in order by a search: FCFS, EASY and the hybrid, apart from the order.
 
-The jobs at the head of the queue are placed one after another on the processors that the running jobs leave, in many orders near
-the policy's own (:mod:`qbatch.planning.search`); the pass is made in the order with the least sum of bounded slowdowns.  Hosts
-and memory are not looked at by the search, only by the pass.
+The search places the jobs at the head of the queue one after another on the processors that the running jobs leave, in many
+orders near the policy's own (:mod:`qbatch.planning.search`).  The pass follows the order with the least sum of bounded slowdowns.
+Only the pass looks at hosts and memory, not the search.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from qbatch.policies.backfill import Backfill
 _profiles = live_module(profiles)
 
 FIRST = 20
-"""How many jobs of the queue are searched."""
+"""The number of jobs of the queue that are searched."""
 
 LEAST = 10_000_000
-"""The shortest run time that a slowdown is divided by, microseconds (Feitelson 2001, bounded slowdown)."""
+"""The shortest run time in a slowdown, microseconds (Feitelson 2001, bounded slowdown)."""
 
 
 class SearchedBackfill:
-    """A list scheduler that looks through the queue in an order that a search has found.
+    """A list scheduler that scans the queue in an order found by a search.
 
     Args:
-        inner: the policy whose order the search begins with, and whose pass is made.
+        inner: the policy that gives the first order of the search and makes the pass.
         walk: of :data:`qbatch.planning.search.WALKS`.
-        budget: how many complete orders and cuts end a search.
+        budget: the number of complete orders and cuts that ends a search.
     """
 
     def __init__(self, name: str, inner: Backfill, walk: str, budget: int) -> None:
@@ -67,11 +67,11 @@ class SearchedBackfill:
         return np.concatenate([head[list(found)], order[FIRST:]])
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say why a waiting job did not start in the pass just over."""
+        """Return why a waiting job did not start in the pass just over."""
         job = view.jobs[row]
         numbers = {"procs": job.procs, "free": view.free_procs}
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", self.name, text, numbers)
-        text = "the order that the search has found, or a reservation in it, lets it start later"
+        text = "in the order that the search has found it starts later, or a reservation delays it"
         return Reason("order", self.name, text, numbers)

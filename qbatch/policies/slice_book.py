@@ -1,5 +1,4 @@
-"""What the time-shared policies remember: who is there in which class, who owns which nodes, the clock of the slices, the
-groups."""
+"""The memory of the time-shared policies: the jobs by class, the owners of nodes, the clock of the slices, the groups."""
 
 from __future__ import annotations
 
@@ -22,8 +21,11 @@ NO_CLASS = -1
 
 @dataclass
 class Group:
-    """A group that is carried out: the planned rows that have not begun, in plan order; the job with whose end the group ends;
-    whether that job ended in the slice of another class; whether the group is over."""
+    """A group that is carried out.
+
+    In order: the planned rows that have not begun, in plan order; the job that ends the group.  Then: whether that job ended in
+    the slice of another class; whether the group is over.
+    """
 
     rows: list[int]
     finish: int
@@ -33,7 +35,7 @@ class Group:
 
 @dataclass
 class Tally:
-    """How much was searched: groups and jobs in them, by class; placements; prefixes that were cut."""
+    """The counters of searches: groups and jobs in them, by class; placements; prefixes that were cut."""
 
     groups: list[int] = field(default_factory=lambda: [0, 0, 0])
     grouped: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -42,12 +44,12 @@ class Tally:
 
 
 class SliceBook:
-    """The jobs that are there (as the kernels take them), the nodes, the clock, the groups by class.
+    """The jobs in the system (as the kernels take them), the nodes, the clock, the groups by class.
 
-    ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while nobody is there.  ``until``: when slice or switch
-    end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: jobs that are
-    there, by class.  ``strays``: of jobs that were suspended before this policy and own no nodes yet, hosts and processors;
-    ``holders``: those that have kept their memory.  ``allocations``: where hosts matter, of each job that has begun.
+    ``kind``: the class that has the slice, ``NO_CLASS`` in a switch and while there is no job.  ``until``: when slice or switch
+    end.  ``last``: the class of the slice before a switch.  ``is_switching``: a switch is under way.  ``present``: number of jobs
+    by class.  ``strays``: hosts and processors of jobs that were suspended before this policy and own no nodes yet;
+    ``holders``: those that have kept their memory.  ``allocations``: of each job that has begun, if hosts matter.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -70,14 +72,14 @@ class SliceBook:
         self.holders: set[int] = set()
         self.tally = Tally()
 
-    # -------------------------------------------------------------------------------------------- who is there
+    # -------------------------------------------------------------------------------------------- jobs
 
     def slot_of(self, row: int) -> int:
-        """Return the place of a row, -1 if it is not there."""
+        """Return the slot of a row, -1 if it is not in the table."""
         return int(_kernels.slot_of(self.jobs, self.count, row))
 
     def enter(self, row: int, procs: int, kind: int, estimate: int, submit: int) -> int:
-        """Add a waiting job behind all others; return its place."""
+        """Add a waiting job after all others; return its slot."""
         if self.count == len(self.jobs):
             self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)])
         slot = self.count
@@ -87,7 +89,7 @@ class SliceBook:
         return slot
 
     def leave(self, row: int) -> None:
-        """Take a job out."""
+        """Remove a job."""
         slot = self.slot_of(row)
         if slot >= 0:
             self.present[int(self.jobs["kind"][slot])] -= 1
@@ -99,7 +101,7 @@ class SliceBook:
             self.allocations.pop(row, None)
 
     def fact(self, row: int, name: str) -> int:
-        """Return a fact of a row that is there, a field of ``TIMED_JOB``."""
+        """Return a field of ``TIMED_JOB`` of a row in the table."""
         return int(self.jobs[name][self.slot_of(row)])
 
     def rows(self, state: int, kind: int | None = None) -> list[int]:
@@ -111,23 +113,23 @@ class SliceBook:
         return found
 
     def places(self, state: int, kind: int) -> Int64Array:
-        """Return the places of the jobs of a class in a state, in sequence."""
+        """Return the slots of the jobs of a class in a state, in sequence."""
         jobs = self.jobs[: self.count]
         return np.flatnonzero((jobs["kind"] == kind) & (jobs["state"] == state))
 
     def lives(self, kind: int) -> bool:
-        """Tell whether a class has a job."""
+        """Return whether a class has a job."""
         return self.present[kind] > 0
 
     def allocation(self, row: int, kind: int) -> Allocation:
-        """Return where the nodes of a row are."""
+        """Return the hosts of the nodes of a row."""
         hosts, counts = np.unique(self.hosts[self.owners[kind] == row], return_counts=True)
         return ranges_of((host, count, 0, 1) for host, count in zip(hosts.tolist(), counts.tolist(), strict=True))
 
     # -------------------------------------------------------------------------------------------- what happened
 
     def follow(self, view: View) -> None:
-        """Forget who ended or was taken back, and tell the groups of it; the clock still shows the slice that ran until now."""
+        """Remove ended and withdrawn jobs, also from the groups; the clock still shows the slice that ran until now."""
         for row in view.finished:
             for kind, group in enumerate(self.groups):
                 if group is None:
@@ -144,7 +146,7 @@ class SliceBook:
             self.leave(row)
 
     def end_group(self, kind: int) -> None:
-        """Let a group end: who has not begun waits again."""
+        """End a group: jobs that have not begun wait again."""
         group = self.groups[kind]
         assert group is not None
         for row in group.rows:
@@ -152,13 +154,13 @@ class SliceBook:
         self.groups[kind] = None
 
     def drop_begun(self, begun: set[int]) -> None:
-        """Take who has begun out of the plans."""
+        """Remove jobs that have begun from the plans."""
         for group in self.groups:
             if group is not None:
                 _drop(group, begun)
 
     def suspend_all(self, now: int) -> list[int]:
-        """Put every running job on disk; return their rows."""
+        """Suspend every running job; return the rows."""
         rows = self.rows(slices.RUNNING)
         _kernels.suspend_all(self.jobs, self.count, now, self.busy)
         return rows
@@ -166,7 +168,7 @@ class SliceBook:
     # -------------------------------------------------------------------------------------------- hosts
 
     def settle_hosts(self, view: View) -> None:
-        """Close the nodes of closed hosts, and those that the engine keeps from us; take up who runs and is not known."""
+        """Close the nodes of closed hosts, and those that the engine withholds; add running jobs that are unknown."""
         known = set(self.jobs["row"][: self.count].tolist())
         self.busy[self.busy == slices.CLOSED] = slices.NOBODY
         for row in view.running:
@@ -188,7 +190,7 @@ class SliceBook:
                 self.jobs["open_procs"][slot] = int((owned & (self.busy != slices.CLOSED)).sum())
 
     def adopt(self, run: Run, job: Job, kind: int) -> None:
-        """Take up a job that runs and is not known: it owns free nodes of its hosts."""
+        """Add a running job that is unknown: it owns free nodes of its hosts."""
         self._take_up(run, job, kind, slices.RUNNING)
         for chunk in run.allocation:
             for host in chunk.hosts:
@@ -197,7 +199,7 @@ class SliceBook:
                 self.busy[idle[: chunk.procs]] = run.row
 
     def adopt_suspended(self, run: Run, job: Job, kind: int) -> None:
-        """Take up a job that is suspended and is not known: it owns nodes of its hosts as soon as its class leaves some."""
+        """Add a suspended job that is unknown: it owns nodes of its hosts as soon as its class leaves some."""
         self._take_up(run, job, kind, slices.STRAY)
         if run.holds_memory:
             self.holders.add(run.row)
@@ -213,7 +215,7 @@ class SliceBook:
         return slot
 
     def claim_nodes(self) -> None:
-        """Give nodes to the strays for which their hosts have enough that no job of their class owns."""
+        """Give nodes to the strays if their hosts have enough that no job of their class owns."""
         for row, parts in sorted(self.strays.items()):
             slot = self.slot_of(row)
             owners = self.owners[int(self.jobs["kind"][slot])]
@@ -226,11 +228,11 @@ class SliceBook:
                 del self.strays[row]
 
     def holds_back(self, closed: frozenset[int]) -> bool:
-        """Tell whether nobody starts, so that a stray finds room: one whose hosts are open waits for nodes."""
+        """Return whether no job may start, so that a stray gets nodes: a stray with open hosts waits for some."""
         return any(closed.isdisjoint(host for host, _ in parts) for parts in self.strays.values())
 
     def sort(self) -> None:
-        """Put the jobs in order of row again, after some were taken up."""
+        """Sort the jobs by row again, after some were added."""
         order = np.argsort(self.jobs["row"][: self.count], kind="stable")
         self.jobs[: self.count] = self.jobs[order]
 

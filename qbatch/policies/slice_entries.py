@@ -1,4 +1,4 @@
-"""The time-shared policies as the registry knows them."""
+"""The registry's entries of the time-shared policies."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from qbatch.policies.entry import PolicyEntry
 _SCOJO = "Esbaugh and Sodan 2007 (SCOJO-PECT)"
 _GROUPS = "thesis on group optimisation in SCOJO-PECT"
 _SLICES = (
-    Whole("cycle", 7200, 3, 10_000_000, "how long a slice of each class lasts together, seconds"),
-    Whole("switch", 60, 0, 1_000_000, "how long nothing runs between two slices, seconds"),
-    Whole("short", 600, 1, 1_000_000, "how long a slice of short jobs lasts, seconds"),
+    Whole("cycle", 7200, 3, 10_000_000, "the length of one slice of each class together, seconds"),
+    Whole("switch", 60, 0, 1_000_000, "the time between two slices in which no job runs, seconds"),
+    Whole("short", 600, 1, 1_000_000, "the length of a slice of short jobs, seconds"),
     Whole("medium", 265, 1, 998, "the share of the time that medium jobs have, in thousandths"),
     Whole("long", 730, 1, 998, "the share of the time that long jobs have, in thousandths"),
-    Whole("night_medium", 0, 0, 998, "the share of medium jobs at night, which long ones make up for; 0: as by day"),
-    Whole("night_from", 18, 0, 24, "the hour of the clock at which the night begins"),
-    Whole("night_to", 8, 0, 24, "the hour at which it ends"),
-    Choice("class_by", "estimate", ("estimate", "queue", "none"), "what tells the class of a job; none: one for all"),
+    Whole("night_medium", 0, 0, 998, "the share of medium jobs at night, the rest for long ones; 0: as at daytime"),
+    Whole("night_from", 18, 0, 24, "the hour at which the night begins"),
+    Whole("night_to", 8, 0, 24, "the hour at which the night ends"),
+    Choice("class_by", "estimate", ("estimate", "queue", "none"), "what determines the class of a job; none: one class for all"),
     Choice("backfill", "conservative", ("conservative", "easy"), "how jobs of a class are backfilled in its slice"),
     Choice("smart", "yes", ("yes", "no"), "whether jobs of other classes use what a class leaves"),
 )
@@ -67,28 +67,28 @@ def _switches(**meanings: str) -> tuple[Parameter, ...]:
 SLICE_POLICIES: dict[str, PolicyEntry] = {
     "scojo": PolicyEntry(
         _scojo,
-        "short, medium and long jobs have the machine in turns, and use what the others leave",
+        "short, medium and long jobs have the machine in turns, and use what other classes leave",
         f"{_SCOJO}; {_GROUPS}, section 4",
         _SLICES,
         is_interrupting=True,
     ),
     "scojo-groups": PolicyEntry(
         _scojo_groups,
-        "scojo, with groups of medium and of long jobs planned in an order that a search has found",
+        "scojo, with groups of medium and of long jobs planned in an order found by a search",
         f"{_GROUPS}, sections 6 and 7, on {_SCOJO}",
         (
             *_SLICES,
-            Choice("search", "ilds", ("ilds", "lex", "dds"), "in which order orders are searched"),
-            Whole("budget", 10_000, 1, 10_000_000, "how many complete orders and cuts end a search"),
-            Whole("least_medium", 10, 1, 1000, "how many medium jobs wait before a group is formed"),
+            Choice("search", "ilds", ("ilds", "lex", "dds"), "the walk of the search through the orders"),
+            Whole("budget", 10_000, 1, 10_000_000, "the number of complete orders and cuts that ends a search"),
+            Whole("least_medium", 10, 1, 1000, "the number of waiting medium jobs that forms a group"),
             Whole("most_medium", 20, 1, 1000, "the longest group of medium jobs"),
-            Whole("least_long", 5, 1, 1000, "how many long jobs wait before a group is formed"),
+            Whole("least_long", 5, 1, 1000, "the number of waiting long jobs that forms a group"),
             Whole("most_long", 30, 1, 1000, "the longest group of long jobs"),
             *_switches(
                 select="whether last end, utilisation and response choose among the three best orders",
-                shift="whether jobs are tried in holes that are a little too short",
+                shift="whether jobs are tried in holes that are slightly too short",
                 dynamic="whether jobs that fit start on arrival while a group is carried out",
-                halves="whether the longest groups are searched in two parts",
+                halves="whether the longest groups are searched in two halves",
                 level1="whether all orders of the wide, lasting jobs are tried first",
                 level2="whether the merged order is searched",
             ),
@@ -101,8 +101,8 @@ SLICE_POLICIES: dict[str, PolicyEntry] = {
         f"Vasupongayya, Chiang and Massey 2005; {_GROUPS}, section 9.5",
         (
             *_SLICES,
-            Whole("nodes", 1000, 1, 10_000_000, "how many placements end a search"),
-            Whole("bound", 0, 0, 1_000_000, "the wait in hours that is not excessive; 0: the longest wait so far in the queue"),
+            Whole("nodes", 1000, 1, 10_000_000, "the number of placements that ends a search"),
+            Whole("bound", 0, 0, 1_000_000, "the longest wait in hours that is not excessive; 0: the longest wait so far"),
         ),
         is_interrupting=True,
     ),

@@ -1,7 +1,7 @@
-"""Where hosts matter: jobs that may run by the count of processors are placed on hosts, with their memory and chunks.
+"""Placement if hosts matter: jobs that may run by the count of processors are placed on hosts, with their memory and chunks.
 
-A job owns its processors and its memory on its hosts from its first start to its end, among the jobs of its class: so all
-suspended jobs of a class can go on together when its slice begins.
+A job owns its processors and its memory on its hosts from its first start to its end, among the jobs of its class.  So all
+suspended jobs of a class can resume together when its slice begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qbatch.policies.slice_book import SliceBook
 
 
 class Places:
-    """What is free on the hosts while a pass goes on, from what is free at its beginning and all that was suspended in it."""
+    """What is free on the hosts during a pass, from what is free at its beginning and all that was suspended in it."""
 
     def __init__(self, view: View, book: SliceBook) -> None:
         self.view, self.book = view, book
@@ -27,17 +27,17 @@ class Places:
                     self._own(slot, 1)
 
     def give_back(self, rows: list[int]) -> None:
-        """Note that running jobs were suspended in this pass, before anything was placed: their memory is free."""
+        """Add the memory of running jobs that were suspended in this pass, before any job was placed."""
         for row in rows:
             for host, _, memory in parts_of(self.view.running[row].allocation):
                 self.memory[host] += memory
 
     def put(self, slot: int) -> Action | None:
-        """Let a job start or go on, if its hosts have room; return the action."""
+        """Start or resume a job if its hosts have the capacity; return the action."""
         return self._resume(slot) if self.book.jobs["state"][slot] == slices.SUSPENDED else self._start(slot)
 
     def _own(self, slot: int, sign: int) -> None:
-        """Count the memory of a suspended job among what its class owns, or (-1) no more."""
+        """Add the memory of a suspended job to what its class owns, or (-1) remove it."""
         book = self.book
         row = int(book.jobs["row"][slot])
         if row in book.holders:

@@ -1,4 +1,4 @@
-"""The rules of time slices: classes, lengths, shares (no kernels: the referee reads them too)."""
+"""The rules of time slices: classes, lengths, shares (no kernels, because the referee imports them too)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MEDIUM_FROM, LONG_FROM = 600 * SECOND, 10_800 * SECOND
 
 
 class SliceRules(msgspec.Struct, frozen=True):
-    """What tells one time-shared policy from another.
+    """The parameters of one time-shared policy.
 
     ``lengths``: of the slices of short, medium and long jobs, and ``switch``: of a switch, microseconds.  ``shares``: of the
-    time, in thousandths, that the classes have (estimated responses reckon with them).  ``is_easy``: backfilling inside a slice
+    time, in thousandths, that the classes have (for estimated responses).  ``is_easy``: backfilling inside a slice
     keeps one reservation, not one for every job.  ``is_smart``: jobs of other classes use what a class leaves.  ``class_by``:
-    ``estimate``, ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine for itself).  ``night``:
-    from which hour of the day to which other lengths and shares hold.
+    ``estimate``, ``queue`` (numbers 1, 2, 3) or ``none`` (all are of one class, which has the machine alone).  ``night``:
+    the hours of the day between which other lengths and shares hold, with these.
     """
 
     lengths: tuple[int, int, int]
@@ -37,18 +37,18 @@ class SliceRules(msgspec.Struct, frozen=True):
     night_shares: tuple[int, int, int] = (0, 0, 0)
 
     def is_night(self, now: int) -> bool:
-        """Tell whether other shares hold: from one hour of the day to another, by the clock that the instants are of."""
+        """Return whether the night's shares hold: from one hour of the day to another, by the clock of the instants."""
         if self.night is None:
             return False
         hour, (begin, end) = now // HOUR % 24, self.night
         return begin <= hour < end if begin <= end else hour >= begin or hour < end
 
     def length(self, kind: int, now: int) -> int:
-        """Return how long a slice of a class lasts that begins at an instant."""
+        """Return the length of a slice of a class that begins at an instant."""
         return (self.night_lengths if self.is_night(now) else self.lengths)[kind]
 
     def share(self, kind: int, now: int) -> int:
-        """Return which share of the time a class has at an instant, in thousandths."""
+        """Return a class's share of the time at an instant, in thousandths."""
         return (self.night_shares if self.is_night(now) else self.shares)[kind]
 
     def class_of(self, estimate: int, queue: int) -> int:
@@ -64,13 +64,13 @@ def slice_rules(
     cycle: int, switch: int, short: int, medium: int, long: int, class_by: str, night: tuple[int, int, int], *,
     is_easy: bool, is_smart: bool,
 ) -> SliceRules:  # fmt: skip
-    """Return rules by the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2).
+    """Return rules from the parameters of a policy: seconds, and the shares of medium and long jobs in thousandths (rule 2).
 
-    Every slice lasts a second at least, also where short ones leave nothing of the cycle.
+    Every slice lasts at least a second, even if short slices leave nothing of the cycle.
 
     Args:
-        night: the share of medium jobs at night (0: as by day), which those of long ones make up for, and the hours at which it
-            begins and ends.
+        night: the share of medium jobs at night (0: the same as at daytime), with the rest for long ones, and the hours at which
+            the night begins and ends.
     """
     by_day = _lengths(cycle, short, medium, long)
     shares = (1000, 1000, 1000) if class_by == "none" else (1000 - medium - long, medium, long)

@@ -1,10 +1,10 @@
 """Coarse-grain time sharing: short, medium and long jobs have the machine in turns (SCOJO-PECT).
 
-Source: SCOJO-PECT, as section 4 of the thesis on group optimisation describes it; every reading is that of spec/papers.md 4.10,
-rules 1 to 7.  At the end of a slice every running job goes to disk, a switch follows in which nothing runs, and the next class
-with a job has its slice.  A job goes on where it was: its nodes are its own from its first start to its end.
+Source: SCOJO-PECT, as section 4 of the thesis on group optimisation describes it; exact readings in docs/spec/papers.md 4.10,
+rules 1 to 7.  At the end of a slice every running job is suspended to disk, then no job runs during a switch, and the next class
+with a job has its slice.  A job resumes where it was: its nodes are its own from its first start to its end.
 
-A node is a processor, numbered host by host, so that hosts of one processor, or of several that jobs may span, give the same.
+A node is a processor, numbered host by host, so that hosts of one processor and hosts that jobs may span give the same result.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NO_PLAN: Int64Array = np.zeros(0, np.int64)
 class SlicePass:
     """One pass in a slice: the arrays that its steps work on.
 
-    Where free processors are all that a job needs, a step of the kernels gives nodes itself.  Where hosts matter, it stops at
-    each job that may run by the profile, which counts processors only; that is placed here, or not, and the step goes on.
+    If free processors are all that a job needs, a step of the kernels assigns nodes itself.  If hosts matter, it stops at each
+    job that may run by the profile, which counts processors only; this class places that job, or not, and the step continues.
     """
 
     def __init__(self, view: View, book: SliceBook) -> None:
@@ -55,31 +55,31 @@ class SlicePass:
         _kernels.draw_profile(self.profile, self.now, self.until, self.kind, book.open_procs, book.jobs, book.count)
 
     def resume(self) -> None:
-        """Let the suspended jobs of the class go on."""
+        """Resume the suspended jobs of the class."""
         jobs, *state = self._state
         self._step(_kernels.resume_class, self.now, self.kind, jobs, self.book.count, *state, is_booked=True)
 
     def only_resume(self) -> list[Action]:
-        """Let the suspended jobs of the class go on, and start nobody."""
+        """Resume the suspended jobs of the class, and start no job."""
         self.resume()
         return self.actions()
 
     def waiting(self) -> Int64Array:
-        """Return the places of the waiting jobs of the class, in sequence."""
+        """Return the slots of the waiting jobs of the class, in sequence."""
         return self.book.places(slices.WAITING, self.kind)
 
     def book_in_order(self, order: Int64Array) -> Int64Array:
-        """Book jobs (by place) one after another, start who is booked for now; return the planned starts."""
+        """Book jobs (by slot) one after another, start those booked for now; return the planned starts."""
         planned = np.empty(len(order), np.int64)
         self._step(_kernels.book_in_order, self.now, order, self.profile, *self._state, planned, is_booked=True)
         return planned
 
     def backfill(self, order: Int64Array, *, is_in_order: bool) -> None:
-        """Start who fits over its whole estimate; ``is_in_order``: behind a reservation for the first that does not."""
+        """Start each job that fits over its whole estimate; ``is_in_order``: after a reservation for the first that does not."""
         self._step(_kernels.backfill_easily, self.now, order, is_in_order, self.profile, *self._state)
 
     def start_arrivals(self, *, takes_others: bool) -> None:
-        """Start who arrived in this round and fits."""
+        """Start the jobs that arrived in this round and fit."""
         book = self.book
         slots = [book.slot_of(row) for row in self.view.arrived]
         rows = [
@@ -90,7 +90,7 @@ class SlicePass:
         self._let_in(np.array(rows, np.int64))
 
     def backfill_smartly(self, plan: Int64Array) -> None:
-        """Let jobs of other classes use what is left, until the slice ends."""
+        """Start or resume jobs of other classes on what is left, until the slice ends."""
         book = self.book
         found = np.empty(book.count, np.int64)
         count = _kernels.guests(self.kind, plan, book.jobs, book.count, found)
@@ -101,7 +101,7 @@ class SlicePass:
         self._step(_kernels.let_in, self.now, self.until, self.kind, order, self.profile, *self._state)
 
     def _step(self, step: Any, *arguments: Any, is_booked: bool = False) -> None:
-        """Make a step to its end; ``is_booked``: it has booked the jobs at which it stops, or needs not."""
+        """Run a step to its end; ``is_booked``: it has booked the jobs at which it stops, or need not."""
         progress = np.zeros(2, np.int64)
         if self.places is None:
             step(*arguments, True, progress)
@@ -119,13 +119,13 @@ class SlicePass:
                 _profiles.add(self.profile, self.now, end if is_own else min(end, self.until), -procs)
 
     def begun(self) -> set[int]:
-        """Return the rows that start or go on."""
+        """Return the rows that start or resume."""
         if self.places is not None:
             return {action.row for action in self.placed if isinstance(action, Start | Resume)}
         return set(self.decisions[0, 1 : int(self.decisions[0, 0]) + 1].tolist())
 
     def actions(self) -> list[Action]:
-        """Return what was decided, in order."""
+        """Return the decisions, in order."""
         if self.places is not None:
             return self.placed
         count = int(self.decisions[0, 0])
@@ -151,13 +151,13 @@ class SliceScheduler:
         self.rules = rules
 
     def new_memory(self, machine: Machine) -> SliceBook:
-        """Return the record of a machine on which nobody is."""
+        """Return the record of a machine without jobs."""
         return SliceBook(machine)
 
     # -------------------------------------------------------------------------------------------- a pass
 
     def decide(self, view: View) -> Iterable[Action]:
-        """Forget who ended, take arrivals in, settle the clock, and make the pass of the slice."""
+        """Remove ended jobs, add arrivals, update the clock, and make the pass of the slice."""
         book: SliceBook = view.memory
         book.follow(view)
         if view.is_machine_changed:
@@ -165,7 +165,7 @@ class SliceScheduler:
         for row in view.arrived:
             self._enter(view, book, row)
         if not (view.finished or view.arrived or view.withdrawn or view.is_machine_changed or view.now >= book.until):
-            return ()  # woken for the end of a slice that ended before
+            return ()  # woken for the end of a slice that had ended already
         suspended = self._settle(view.now, book)
         actions: list[Action] = [Suspend(row, keep_memory=False) for row in suspended]
         if book.strays:
@@ -198,7 +198,7 @@ class SliceScheduler:
     # -------------------------------------------------------------------------------------------- the clock
 
     def _settle(self, now: int, book: SliceBook) -> list[int]:
-        """Bring the clock up to date (rule 3); return the rows that are suspended."""
+        """Update the clock (rule 3); return the rows that are suspended."""
         suspended: list[int] = []
         while True:
             if book.is_switching:
@@ -230,7 +230,7 @@ class SliceScheduler:
         book.enter(row, job.procs, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
 
     def _take_up(self, view: View, book: SliceBook) -> None:
-        """Follow a change of the hosts; take up who is there and not known (it was parked, or came under another policy)."""
+        """Follow a change of the hosts; add jobs that are unknown (parked before, or begun under another policy)."""
         arrived = set(view.arrived)
         for row, run in sorted(view.running.items()):
             if book.slot_of(row) < 0:
@@ -251,38 +251,38 @@ class SliceScheduler:
     # -------------------------------------------------------------------------------------------- explanations
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say whose slice it is, and when the class of a waiting job has the machine again."""
+        """Return the current slice, and when the class of a waiting job has the machine again."""
         book: SliceBook = view.memory
         kind, procs = book.fact(row, "kind"), book.fact(row, "procs")
         free = view.free_procs
         if book.fact(row, "state") in (slices.SUSPENDED, slices.STRAY):
             begin = self.next_slice(book, view.now, kind)
-            text = f"is on disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
+            text = f"is suspended to disk; {NAMES[kind]} jobs have the machine again at {_at(begin)} at the earliest"
             if kind == book.kind:
-                text = "is on disk: its own processors are closed"
+                text = "is suspended to disk: its own processors are closed"
             return Reason("on-disk", self.name, text, {"next_slice": begin, "slice_end": book.until})
         numbers = {"procs": procs, "free": free, "slice_end": book.until}
         if kind == book.kind:
             if procs > free:
-                whose = f"the slice of {NAMES[kind]} jobs, which ends at {_at(book.until)}"
-                text = f"needs {procs} processors, {free} are free in {whose}"
+                current = f"the slice of {NAMES[kind]} jobs, which ends at {_at(book.until)}"
+                text = f"needs {procs} processors, {free} are free in {current}"
                 return Reason("processors", self.name, text, numbers)
             group = book.groups[kind]
             if group is not None and row in group.rows:
                 place, of = group.rows.index(row) + 1, len(group.rows)
                 text = f"is number {place} of {of} jobs in the plan of a group, and is to start later by it"
                 return Reason("planned", self.name, text, numbers, tuple(group.rows[: place - 1][:10]))
-            text = f"starting now would delay another {NAMES[kind]} job, or its nodes belong to one on disk"
+            text = f"starting now would delay another {NAMES[kind]} job, or its nodes belong to a suspended one"
             return Reason("reservation", self.name, text, numbers)
         begin = self.next_slice(book, view.now, kind)
-        whose = "a switch" if book.is_switching else f"the slice of {NAMES[book.kind]} jobs"
+        current = "a switch" if book.is_switching else f"the slice of {NAMES[book.kind]} jobs"
         if begin <= view.now:
             return Reason(COULD_START, self.name, "could start now")
-        text = f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {whose}, until {_at(book.until)}"
+        text = f"{NAMES[kind]} jobs have the machine again at {_at(begin)}; now it is {current}, until {_at(book.until)}"
         return Reason("slice", self.name, text, {**numbers, "next_slice": begin})
 
     def phase(self, view: View) -> Phase:
-        """Say whose slice it is, when it ends, who is on disk, and when the other classes have the machine."""
+        """Return the current slice, its end, the suspended jobs, and when the other classes have the machine."""
         book: SliceBook = view.memory
         on_disk = book.rows(slices.SUSPENDED)
         procs = sum(book.fact(row, "procs") for row in on_disk)
@@ -294,7 +294,7 @@ class SliceScheduler:
         return Phase(name, book.until, tuple((name, at) for at, name in turns), len(on_disk), procs)
 
     def next_slice(self, book: SliceBook, now: int, kind: int) -> int:
-        """Return when a class has the machine next, if the classes that live now go on living; ``now`` if it has it."""
+        """Return when a class has the machine next, if the classes with jobs keep having some; ``now`` if it has it."""
         if book.kind == kind:
             return now
         if book.kind == NO_CLASS and not book.is_switching:

@@ -1,8 +1,8 @@
-"""Task queues: every host has a queue of its own; a task is routed to one on arrival, and each host selects the next by itself.
+"""Task queues: every host has its own queue; a task is routed to one on arrival, and each host selects the next by itself.
 
-Source: Karatza and Hilzer 2003, section 2.2; every reading is that of spec/papers.md 5.5, rules 8 to 10.  A station is a host
-with as many servers as processors.  A job is a task; tasks with one ``parent`` are its, and an uncompleted task counts wherever
-it is. A selected task for which its host has no room yet makes the station wait.  What is queued at a host that closes is
+Source: Karatza and Hilzer 2003, section 2.2; exact readings in docs/spec/papers.md 5.5, rules 8 to 10.  A station is a host
+with as many servers as processors.  A job is a task; jobs with the same ``parent`` are its tasks, and an uncompleted task counts
+wherever it is.  If the host cannot yet hold a selected task, the station waits.  Tasks queued at a host that closes are
 routed again.
 """
 
@@ -42,9 +42,11 @@ _WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "ei
 
 
 class QueueRules(NamedTuple):
-    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of ``DISCIPLINES``; ``limit``: after how
-    many selections ``lstf`` takes the oldest; ``ties``: among the shortest queues a ``random`` one or the ``lowest``; ``seed``:
-    of the draws of jobs that bring none."""
+    """How tasks are routed and selected: ``routing`` of ``ROUTINGS``, ``discipline`` of ``DISCIPLINES``.
+
+    ``limit``: the number of selections after which ``lstf`` takes the oldest; ``ties``: among the shortest queues a ``random``
+    one or the ``lowest``; ``seed``: of the draws of jobs that bring none.
+    """
 
     routing: str = "shortest"
     discipline: str = "fcfs"
@@ -54,8 +56,8 @@ class QueueRules(NamedTuple):
 
 
 class Station:
-    """The queue of one host: ``queue[?]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; how
-    many tasks of it ``run``; the row of a ``chosen`` task for which there is no room yet, -1 for none."""
+    """The queue of one host: ``queue[?]`` (:mod:`~qbatch.planning.kernels.task_queues`), in use up to ``waiting``; the
+    number of its tasks that ``run``; the row of a ``chosen`` task that does not fit yet, -1 for none."""
 
     __slots__ = ("chosen", "queue", "running", "waiting")
 
@@ -70,14 +72,14 @@ class Station:
         return [int(row) for row in self.queue["task"][: self.waiting]]
 
     def append(self, row: int, estimate: int, parent: int) -> None:
-        """Put a task at the end of the queue."""
+        """Add a task to the end of the queue."""
         if self.waiting == len(self.queue):
             self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
         _kernels.append(self.queue, self.waiting, row, estimate, parent)
         self.waiting += 1
 
     def take_out(self, row: int) -> None:
-        """Take a task out of the queue."""
+        """Remove a task from the queue."""
         place = int(np.flatnonzero(self.queue["task"][: self.waiting] == row)[0])
         _kernels.take_out(self.queue, self.waiting, place)
         self.waiting -= 1
@@ -86,9 +88,12 @@ class Station:
 
 
 class StationBook:
-    """What the policy remembers: its stations, by host; how many selections each has made since the oldest was taken; where each
-    task is; of each parent, by its place in ``left``, how many tasks have not ended; and what another policy had ``accepted``,
-    which is not refused."""
+    """The memory of the policy.
+
+    In order: its stations, by host; the number of selections of each since it took the oldest; the station of each task.  Then:
+    of each parent, by its index in ``left``, how many tasks have not ended; and what another policy had ``accepted``, which is
+    not refused.
+    """
 
     def __init__(self, hosts: int) -> None:
         self.stations = [Station() for _ in range(hosts)]
@@ -103,11 +108,11 @@ class StationBook:
         self.is_new = True
 
     def lengths(self) -> Int64Array:
-        """Return by station how many tasks wait and run."""
+        """Return by station the number of tasks that wait or run."""
         return np.array([station.waiting + station.running for station in self.stations], np.int64)
 
     def count(self, row: int, parent: int) -> int:
-        """Count a task among those of its parent that have not ended; return the parent's place."""
+        """Count a task among the uncompleted ones of its parent; return the parent's index."""
         place = self.places.get(parent, -1)
         if place < 0:
             if not self.unused:
@@ -119,7 +124,7 @@ class StationBook:
         return place
 
     def forget(self, row: int) -> None:
-        """Forget a task that has ended, or was taken back."""
+        """Forget a task that has ended or was withdrawn."""
         parent = self.parent_of.pop(row, None)
         if parent is None:
             return
@@ -161,7 +166,7 @@ class TaskQueues:
         """Return empty stations.
 
         Raises:
-            UsageError: if a job may span the hosts of the machine without saying how (no chunks).
+            UsageError: a job may span the hosts of the machine but does not ask for chunks.
         """
         check_single_hosts(machine, self.name, "a task lives inside one host")
         return StationBook(len(machine.hosts))
@@ -179,20 +184,20 @@ class TaskQueues:
         yield from self._select(view, book)
 
     def _take_over(self, view: View, book: StationBook) -> None:
-        """Count what another policy has started."""
+        """Count the tasks that another policy has started."""
         book.is_new = False
         for row, run in (*view.running.items(), *view.suspended.items()):
             book.count(row, _parent(view.jobs[row]))
             book.run(row, run.allocation[0].host)
 
     def _arrived(self, view: View) -> list[int]:
-        """Return the rows that came in this round and are to be routed, in order of sequence."""
+        """Return the rows that arrived in this round and need routing, in order of sequence."""
         gone = set(view.withdrawn)
         return [row for row in (*view.requeued, *view.arrived) if row not in gone]
 
     def _unrouted(self, view: View, book: StationBook) -> list[int]:
-        """Return all waiting rows that are at no open host, in order of sequence; those of closed hosts first, in their order."""
-        # Rows were entered in the order in which they were routed, which is that of their sequence.
+        """Return all waiting rows that are at no open host, in order of sequence; first those of closed hosts, in their order."""
+        # Rows were added in the order of routing, which is that of their sequence.
         again = [row for row, station in book.station_of.items() if station in view.closed]
         for row in again:
             book.forget(row)
@@ -200,7 +205,7 @@ class TaskQueues:
         return [*again, *(row for row in view.queue.tolist() if row not in known)]
 
     def _route(self, view: View, book: StationBook, rows: list[int]) -> Iterator[Reject]:
-        """Put rows into queues, one after another."""
+        """Add rows to queues, one after another."""
         if not rows:
             return
         lengths, cpus = book.lengths(), np.array([host.cpus for host in view.machine.hosts], np.int64)
@@ -234,7 +239,7 @@ class TaskQueues:
             return int(_fractions.bits(key, job.task + 1))
 
     def quote(self, view: View, job: Job) -> Quote:
-        """Say whether a job would be taken; a policy without plans tells no instants."""
+        """Return whether a job would be accepted; a policy without plans gives no instants."""
         return Quote() if view.space.holders(job).any() else Quote(self._refusal(view, job))
 
     def _refusal(self, view: View, job: Job) -> Reason:
@@ -264,7 +269,7 @@ class TaskQueues:
         return int(station.queue["task"][found])
 
     def host_queues(self, view: View) -> list[list[int]]:
-        """Return the queue of each host, in the order in which it would take its tasks if no others came."""
+        """Return the queue of each host, in the order of its selections if no other tasks came."""
         return [self._in_order(view.memory, place) for place in range(len(view.machine.hosts))]
 
     def _in_order(self, book: StationBook, place: int) -> list[int]:
@@ -283,7 +288,7 @@ class TaskQueues:
         return self._in_turn(rows, station, int(book.selections[place])) if self._discipline == task_queues.LSTF else rows
 
     def _in_turn(self, rows: list[int], station: Station, selections: int) -> list[int]:
-        """Return rows in order of estimate as ``lstf`` takes them: the oldest comes after each ``limit`` selections."""
+        """Return rows in order of estimate as ``lstf`` takes them: the oldest after each ``limit`` selections."""
         found = dict.fromkeys(rows[: station.chosen >= 0])
         ways = (iter(rows), iter(station.rows))
         while len(found) < len(rows):
@@ -293,7 +298,7 @@ class TaskQueues:
         return list(found)
 
     def explain(self, view: View, row: int) -> Reason:
-        """Say in which queue a task waits, and behind which others."""
+        """Return in which queue a task waits, and behind which others."""
         book: StationBook = view.memory
         place = book.station_of.get(row, NOWHERE)
         job = view.jobs[row]
@@ -317,13 +322,13 @@ class TaskQueues:
 
 
 def _amount(procs: int, memory: int, job: Job) -> str:
-    """Say how many processors, and how much memory if the job asks for any."""
+    """Return the number of processors, and the memory if the job asks for any, in words."""
     text = f"{procs} processor{'' if procs == 1 else 's'}"
     return f"{text} and {memory_text(memory)} of memory" if job.memory else text
 
 
 def _parent(job: Job) -> int:
-    """Return what tasks of one parent have in common; a job that stands alone is its own parent."""
+    """Return the identity that tasks of one parent share; a job without a parent is its own."""
     return job.parent if job.parent >= 0 else -2 - job.number
 
 

@@ -1,8 +1,8 @@
-"""Virtual time: the drivers that replay a workload under a policy, and what comes of it.
+"""Virtual time: the drivers that replay a workload under a policy, and the resulting schedule.
 
-What lives here: where jobs come from (sources), the event calendar around the engine, the compiled loop, the choice
-between them, sweeps over many runs.  What must never come in: a decision, a metric, a file.  ``run`` is
-the one door: it gives the same schedule whichever driver it takes, which the tests hold.
+Contents: the sources of jobs, the event calendar around the engine, the compiled loop, the choice
+between them, sweeps over many runs.  The package never contains a decision, a metric or a file.  ``run`` is
+the only entry: it returns the same schedule with every driver, as the tests check.
 """
 
 from qbatch.replay.drivers import DRIVERS, run

@@ -1,10 +1,10 @@
 """The event calendar around the engine: arrivals, completions, timers.
 
-A source makes the jobs and knows how long each really runs; the policy does not.  The tables of what runs
-say when ends fall due (:mod:`qbatch.replay.known_ends`), and the calendar tells the engine of each at that instant.
+A source makes the jobs and knows how long each really runs; the policy does not.  The tables of running jobs
+give the instants of their ends (:mod:`qbatch.replay.known_ends`), and the calendar passes each end to the engine at its instant.
 
-A trial begins a job's work anew.  Of a job that uses more memory than its trial was given, the end is never reached: it
-is returned at the instant of its start, in another round.  A job that ends in its trial ran in one go.
+A trial run begins a job's work from zero.  A job that uses more memory than its trial run has never reaches its end there: it
+is returned at the instant of its start, in another round.  A job that ends in its trial run has one execution interval.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Observer = Callable[[Engine, Round], None]
 """Called after every round."""
 
 ProgressCallback = Callable[[int, int], None]
-"""Called now and then with the rows that have arrived and the instant reached."""
+"""Called from time to time with the rows that have arrived and the instant reached."""
 
 PROGRESS_EVERY = 2000
 """Rounds between two calls of a progress callback."""
@@ -42,9 +42,9 @@ class Calendar:
     """Replays the jobs of one source through one engine.
 
     Args:
-        jobs: a workload, in order of sequence, or another source.
-        machine: where they run.
-        policy: decides.
+        jobs: a workload, in order of sequence, or a source.
+        machine: the machine on which they run.
+        policy: the policy that decides.
         is_audited: check the engine's invariants after every round.
     """
 
@@ -61,9 +61,9 @@ class Calendar:
         """Run to the end and return the schedule.
 
         Raises:
-            DecisionError: if the policy asks for something that may not happen, or leaves a job for ever.
-            InputError: if the source gives jobs out of their order, or not at their instants.
-            AuditError: if an invariant does not hold (audited runs).
+            DecisionError: the policy asks for something that may not happen, or never starts a job.
+            InputError: the source gives jobs in the wrong order, or not at their instants.
+            AuditError: an invariant does not hold (audited runs).
         """
         count = 0
         while (instant := self._next_instant()) is not None:
@@ -85,7 +85,7 @@ class Calendar:
         return with_predictions(schedule, self._policy, self.engine.view())
 
     def _make_round(self, instant: int) -> Round:
-        """Tell the engine what falls on an instant, and write down what it does."""
+        """Pass the events of an instant to the engine, and record what it does."""
         finished, failed = self._ends.take(instant)
         if finished:
             self.source.ended(instant, finished)
@@ -143,14 +143,14 @@ class Calendar:
             elif type(action) is Reject:
                 record.reject(action.row, at, action.reason)
         if done.arrived or done.returned or done.requeued:
-            record.queue(self.engine.queue_length + started)  # at other instants it has not become longer
+            record.queue(self.engine.queue_length + started)  # it grows at no other instant
 
 
 def check_idle(policy: Policy, times: int, at: int) -> None:
-    """Refuse a policy that was woken so often in a row and did nothing.
+    """Refuse a policy that was woken too often in a row without doing anything.
 
     Raises:
-        DecisionError: it was more than a million times.
+        DecisionError: more than a million times.
     """
     if times > _MOST_IDLE:
         raise DecisionError(
@@ -160,7 +160,7 @@ def check_idle(policy: Policy, times: int, at: int) -> None:
 
 
 def check_all_started(policy: Policy, view: View) -> None:
-    """Refuse a policy that left jobs waiting, or suspended, where nothing is left to happen.
+    """Refuse a policy that left jobs waiting or suspended when no more events can happen.
 
     Raises:
         DecisionError: it did.
@@ -171,7 +171,7 @@ def check_all_started(policy: Policy, view: View) -> None:
 
 
 def with_predictions(schedule: Schedule, policy: Policy, view: View) -> Schedule:
-    """Return a schedule with what its policy first predicted, if it predicts run times."""
+    """Return a schedule with the first predictions of its policy, if it predicts run times."""
     if not isinstance(policy, Predicting):
         return schedule
     predicted = policy.first_predictions(view)
@@ -179,8 +179,8 @@ def with_predictions(schedule: Schedule, policy: Policy, view: View) -> Schedule
 
 
 def left_waiting(policy: str, count: int, first: int, free: int) -> str:
-    """Return what to say of a policy that left jobs waiting; ``first``: the number of the first of them."""
+    """Return the error text for a policy that left jobs waiting; ``first``: the number of the first of them."""
     return (
         f"policy {policy} left {count} jobs waiting for ever, the first of them job {first}, with {free} processors free and "
-        "nothing left to happen"
+        "no event left"
     )

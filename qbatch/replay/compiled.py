@@ -1,7 +1,6 @@
-"""One compiled run: the tables that the loop (:mod:`qbatch.replay.kernels.loop`) starts with, and the schedule that it leaves.
+"""One compiled run: the initial tables of the loop (:mod:`qbatch.replay.kernels.loop`), and the schedule that it leaves.
 
-This file imports the kernels: they load in a tenth of a second and compile in seconds, and only a run that needs them pays for
-that.
+This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them imports it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit
 from qbatch.planning.kernels.jit import is_kept, is_loaded
-from qbatch.planning.kernels.live import uncompiled
+from qbatch.planning.kernels.live import live, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
@@ -42,29 +41,29 @@ from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAI
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
 from qbatch.replay.calendar import ProgressCallback, left_waiting
-from qbatch.replay.kernels.loop import loop_around
+from qbatch.replay.kernels.loop import loop_around, stops_of
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 BUDGET = 50_000
-"""Rounds between two looks at progress and interruption."""
+"""Rounds between two checks of progress and interruption."""
 
 LITTLE = 4000
-"""From this many jobs on, plain Python certainly takes longer."""
+"""With this many jobs or more, plain Python certainly takes longer."""
 
 FEW = 100
-"""Rounds between two looks at how long plain Python has taken."""
+"""Rounds between two measurements of the time that plain Python has taken."""
 
 _plain_seconds = 0.2
 """How long loops may still run in plain Python in this process before the compiler is loaded, which takes longer."""
 
 KEPT_SOONER = 5
-"""How many times sooner than the compiler a kept object is loaded."""
+"""A kept object loads this many times faster than the compiler."""
 
 _FAULTS = {
     NOT_WAITING: "job {number} may not start: it does not wait",
-    NO_ROOM: "job {number} may not start: there is no room for it",
-    NO_NUMBER: "its kernel returned a number of starts that cannot be",
+    NO_ROOM: "job {number} may not start: it does not fit",
+    NO_NUMBER: "its kernel returned an impossible number of starts",
     NOT_LATER: "it asks for a pass that is not later",
 }
 
@@ -79,27 +78,62 @@ def run_compiled(
     Raises:
         DecisionError: the policy asked for something that may not happen.
     """
-    machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
-    memory = compiled.new_memory(work, machine)
-    jobs, log = jobs_and_log(work, machine, compiled, memory)
-    state, done = state_of(work, machine, compiled), _done(work, compiled)
-    counts, has_admission = state.counts[0], len(log.may_run) > 0
-    for run_some, budget in _stages(loop_of(compiled, has_admission=has_admission), len(work)):
-        is_done = run_some(jobs, log, state, done, memory, budget)
-        if progress is not None:
-            progress(int(counts["arrived"]), int(counts["now"]))
-        if is_done:
-            break
-        if len(state.intervals) and 2 * counts["intervals"] > len(state.intervals):
-            state = state._replace(intervals=np.concatenate([state.intervals, np.empty_like(state.intervals)]))
-    if counts["fault"]:
-        number = int(work.number[int(counts["fault_row"])])
-        why = _FAULTS[int(counts["fault"])].format(number=number)
-        raise DecisionError(f"policy {name} at {int(counts['now']) / 1e6:.15g} s: {why}")
-    left = np.flatnonzero(done.start == -1)
-    if len(left):
-        raise DecisionError(left_waiting(name, len(left), int(work.number[left[0]]), int(counts["free"])))
-    return _schedule(work, machine, compiled, name, memory, state, done)
+    return CompiledReplay(work, machine, compiled, name).run(progress)
+
+
+class CompiledReplay:
+    """The tables of a replay under a policy's kernel.
+
+    Args:
+        name: of the policy, for the schedule and for errors.
+    """
+
+    def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
+        machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
+        self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
+        self._memory = compiled.new_memory(work, machine)
+        self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
+        self.state, self._done = state_of(work, machine, compiled), _done(work, compiled)
+
+    def run(self, progress: ProgressCallback | None = None) -> Schedule:
+        """Run to the end and return the schedule.
+
+        Raises:
+            DecisionError: the policy asked for something that may not happen.
+        """
+        counts = self.state.counts[0]
+        loop = loop_of(self._compiled, has_admission=len(self._log.may_run) > 0)
+        for run_some, budget in _stages(loop, len(self._work)):
+            is_over = run_some(self._jobs, self._log, self.state, self._done, self._memory, budget)
+            if progress is not None:
+                progress(int(counts["arrived"]), int(counts["now"]))
+            if is_over:
+                break
+            intervals = self.state.intervals
+            if len(intervals) and 2 * counts["intervals"] > len(intervals):
+                self.state = self.state._replace(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
+        if counts["fault"]:
+            number = int(self._work.number[int(counts["fault_row"])])
+            why = _FAULTS[int(counts["fault"])].format(number=number)
+            raise DecisionError(f"policy {self._name} at {int(counts['now']) / 1e6:.15g} s: {why}")
+        return self.schedule()
+
+    def stops(self) -> Iterator[int]:
+        """Return the instants at which the kernel stops the loop (:func:`qbatch.replay.kernels.loop.rounds_to_stops`)."""
+        of_tables = live(stops_of(self._compiled.decide, self._compiled.needs))
+        return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
+
+    def schedule(self) -> Schedule:
+        """Return the schedule, when the loop is at its end.
+
+        Raises:
+            DecisionError: a job was left waiting.
+        """
+        left = np.flatnonzero(self._done.start == -1)
+        if len(left):
+            number, free = int(self._work.number[left[0]]), int(self.state.counts[0]["free"])
+            raise DecisionError(left_waiting(self._name, len(left), number, free))
+        return _schedule(self._work, self._machine, self._compiled, self._name, self._memory, self.state, self._done)
 
 
 def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
@@ -110,13 +144,13 @@ def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
 
 
 def is_warm(compiled: Compiled) -> bool:
-    """Tell whether the loop is likely to be on disk already (else its first call compiles)."""
+    """Return whether the loop is probably on disk already (if not, its first call compiles)."""
     loop = loop_of(compiled, has_admission=compiled.needs.has_hosts)
     return not isinstance(loop, jit.Kernel) or jit.is_warm(loop.qualified_name)
 
 
 def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: Any) -> tuple[JobColumns, LogTable]:
-    """Return what the jobs ask for, and what the log knows of them."""
+    """Return the requests of the jobs, and the log's knowledge of them."""
     if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
         return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
     asked = np.empty((NAMED + len(machine.resources), len(work)), np.int64)
@@ -133,7 +167,7 @@ def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: A
 
 
 def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTables:
-    """Return the tables of a machine on which nothing has happened yet."""
+    """Return the tables of a machine before its first event."""
     needs, rows, most = compiled.needs, len(work), min(len(work), machine.procs) + 1
     is_interrupting = needs.gives == INTERRUPTIONS
     interrupted = most if is_interrupting else 0
@@ -142,7 +176,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
     there = Machine(space_of(machine).places(machine)).there
-    # Each part of a job has a processor; behind those in use there is space for all of one job.
+    # Each part of a job has a processor; after those in use there is space for all parts of one job.
     places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == NO_PARTS else most
     runs = np.full(rows if is_interrupting else 0, -1, RUN)
     runs["is_trial"] = runs["is_cut"] = 0
@@ -165,7 +199,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
 
 
 def _done(work: Workload, compiled: Compiled) -> ScheduleTable:
-    """Return a schedule in which nothing has happened yet."""
+    """Return the schedule before the first event."""
     needs, rows = compiled.needs, len(work)
 
     def column(is_kept: bool) -> Any:
@@ -180,7 +214,7 @@ def _done(work: Workload, compiled: Compiled) -> ScheduleTable:
 def _schedule(
     work: Workload, machine: Machine, compiled: Compiled, name: str, memory: Any, state: StateTables, done: ScheduleTable
 ) -> Schedule:  # fmt: skip
-    """Return the schedule that a loop has left."""
+    """Return the schedule of a finished loop."""
     counts, start = state.counts[0], done.start
     refused, rejected = np.flatnonzero(start == REFUSED_START) if counts["refused"] else (), []
     for row in map(int, refused):
@@ -197,7 +231,7 @@ def _schedule(
 
 
 def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, memory: Any) -> tuple[str, str]:
-    """Return why a job was refused when it arrived, a code and a text: by admission, or else by the policy."""
+    """Return why a job was refused when it arrived, a code and a text: by admission, else by the policy."""
     asked = Job(
         number=0, submit=int(work.submit[row]), procs=int(work.procs[row]), estimate=int(work.estimate[row]),
         memory=int(work.memory[row]), resources=work.resources_of(row),
@@ -209,7 +243,7 @@ def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, mem
 
 
 def _stages(loop: Run, rows: int) -> Iterator[tuple[Run, int]]:
-    """Give a loop and how many rounds it is to run, without end: plain Python while that takes less than loading the compiler."""
+    """Yield a loop and its number of rounds, without end: plain Python while that takes less than loading the compiler."""
     global _plain_seconds
     if not is_loaded() and rows <= LITTLE:
         plain, sooner = uncompiled(loop), KEPT_SOONER if is_kept(loop) else 1

@@ -1,4 +1,4 @@
-"""Run one workload, or what another source makes, under one policy, compiled where the policy allows it."""
+"""Run one workload, or another source of jobs, under one policy, compiled if the policy allows it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from qbatch.replay.calendar import Calendar, Observer, ProgressCallback
 from qbatch.replay.sources import Source
 
 DRIVERS = ("auto", "compiled", "engine")
-"""Which driver replays: the compiled loop where there is one, that or nothing, or always the engine."""
+"""The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always the engine."""
 
 MANY, MANY_MORE = 20_000, 100_000
-"""From so many jobs on a policy in Python is run by a compiled loop, if it is in the cache; and even if it has to be compiled."""
+"""With this many jobs a policy in Python is run by a compiled loop, if it is in the cache; and even if it must be compiled."""
 
 _MOST_WORK = 2.0**61
 
@@ -33,7 +33,7 @@ def run(
     observe: Observer | None = None,
     progress: ProgressCallback | None = None,
 ) -> Schedule:
-    """Return the schedule that the policy makes of a workload, or of what another source makes, on the machine.
+    """Return the schedule of a policy for a workload, or for another source, on the machine.
 
     Raises:
         UsageError: ``driver="compiled"`` for a policy, a machine or a source that has no compiled loop.
@@ -54,7 +54,7 @@ def run(
     elif driver == "engine" or compiled is None or workload is None or observe is not None:
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
-        # The kernels load in a tenth of a second and compile in seconds: only who needs them pays.
+        # The kernels load in a tenth of a second and compile in seconds: import them only if needed.
         from qbatch.replay.compiled import run_compiled
 
         if driver == "compiled":
@@ -66,8 +66,8 @@ def run(
         found = breaches(schedule, hosts=machine.hosts, **facts)
         work = schedule.workload
         if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
-            # A plan made from scratch owes no promise: it is there to show how promises break (Fig. 4).  Quanta, and jobs
-            # that outlive their estimates or predictions, put off what was promised, and the engine records it.
+            # A plan from scratch keeps no promises: it shows how promises break (Fig. 4).  Trial runs, and jobs
+            # that outlive their estimates or predictions, delay promised starts, and the engine records it.
             found = [text for text in found if "after its promise" not in text]
         if found:
             raise AuditError(f"audit of {schedule.policy}: {found[0]}")
@@ -75,7 +75,7 @@ def run(
 
 
 def is_worth_a_loop(work: Workload) -> bool:
-    """Tell whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
+    """Return whether the compiled loop around a policy in Python is worth loading, or compiling, for a workload."""
     if len(work) < MANY or not _counts_work(work):
         return False
     from qbatch.replay.loop_engine import is_warm
@@ -84,7 +84,7 @@ def is_worth_a_loop(work: Workload) -> bool:
 
 
 def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
-    """Tell whether a replay of a workload is likely to compile its loop first."""
+    """Return whether a replay of a workload will probably compile its loop first."""
     from qbatch.replay import compiled, loop_engine
 
     found = compiled_of(policy, machine)
@@ -107,7 +107,7 @@ def run_around_python(
 
 
 def _counts_work(work: Workload) -> bool:
-    """Tell whether the work of every job is a number of processor-microseconds that compiled code counts."""
+    """Return whether the work of every job fits the integers of compiled code, in processor-microseconds."""
     return bool((np.maximum(work.run, work.estimate).astype(np.float64) * work.procs < _MOST_WORK).all())
 
 

@@ -1,9 +1,9 @@
-"""Users that wait: a job is submitted when the one that its user waited for has ended, and the user has thought (``--closed``).
+"""Users that wait: a job is submitted after its predecessor has ended and its user has thought (``--closed``).
 
-The instants of a log are what its users did on the machine of that time; on a faster or slower one they would have submitted
-earlier or later (Zilber, Amit and Talby 2005).  Here a job with a predecessor is submitted at the predecessor's end and its think
-time later, whatever the log says (papers.md 5.5, rule 14).  A job whose user does not think arrives with all others of that
-instant, which come in order of their numbers.
+The instants of a log are those of its users on the machine of that time; on a faster or slower one they would have submitted
+earlier or later (Zilber, Amit and Talby 2005).  Here a job with a predecessor is submitted at the predecessor's end plus its
+think time, whatever the log contains (docs/spec/papers.md 5.5, rule 14).  A job without think time arrives with all others
+of that instant, in order of their numbers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from qbatch.workloads.feedback import NOBODY, Feedback
 
 
 class FeedbackSource:
-    """The jobs of a workload, each at the end of its predecessor and the think time after it.
+    """The jobs of a workload, each submitted at the end of its predecessor plus the think time.
 
     Args:
         workload: jobs in order of sequence, prepared from a log.
-        predecessor: by job its predecessor's place in the workload, ``NOBODY`` for none: then it comes at its own instant.
+        predecessor: by job the index of its predecessor in the workload, ``NOBODY`` for none: the job comes at its own instant.
         think: by job, microseconds.
     """
 
@@ -53,7 +53,7 @@ class FeedbackSource:
         return self._due[0][0] if self._due else None
 
     def take(self, at: int) -> list[Arrival]:
-        """Return the jobs that are submitted by an instant, by job number."""
+        """Return the jobs that are submitted by an instant, in order of job number."""
         places = []
         while self._due and self._due[0][0] <= at:
             places.append(heapq.heappop(self._due)[2])
@@ -63,18 +63,18 @@ class FeedbackSource:
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Submit what waited for these jobs, each after its think time: with none, at this very instant."""
+        """Submit the successors of these jobs, each after its think time: without one, at this very instant."""
         for row in rows:
             for place in self._followers.pop(self._taken[row], ()):
                 heapq.heappush(self._due, (at + self._think[place], self._number[place], place))
 
     def told(self, done: Round) -> None:
-        """Submit what waited for jobs that were refused: that is known after the pass."""
+        """Submit the successors of jobs that were refused, which is known after the pass."""
         self.ended(done.at, [row for row, _ in done.refused])
         self.ended(done.at, [action.row for action in done.actions if isinstance(action, Reject)])
 
     def workload(self) -> Workload:
-        """Return the jobs in the order in which they came, with the instants at which they did."""
+        """Return the jobs in the order of their submission, with its instants."""
         places, work = np.array(self._taken, np.int64), self._workload
         columns = work.columns_at(places)
         submit = np.array(self._submit, np.int64)
@@ -85,11 +85,11 @@ class FeedbackSource:
 def feedback_source(
     log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0
 ) -> FeedbackSource:
-    """Return the jobs of a workload with their users' waiting, once: a source is for one run.
+    """Return the jobs of a workload with feedback, for one run: a source cannot be used twice.
 
-    ``load``: by what the gaps between the workload's submissions were divided; think times stay.  A predecessor that cannot run
-    on the machine counts as ended at its submission; of one that is not replayed (``--from`` and
-    its like) nobody knows the end here: the job comes at its own instant.
+    ``load``: the divisor of the gaps between the workload's submissions; think times do not change.  A predecessor that cannot
+    run on the machine counts as ended at its submission.  If the predecessor is not replayed (``--from`` and similar), its end
+    is unknown, and the job comes at its own instant.
     """
     place_of = np.full(len(log) + 1, NOBODY)
     place_of[work.log_row] = np.arange(len(work))

@@ -1,4 +1,4 @@
-"""When running jobs end, for a driver that knows how long each runs: the tables of the engine have it, and no policy sees it."""
+"""The ends of running jobs, for a driver that knows run times: the tables of the engine contain them, and no policy sees them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DUE, _UNTIL = places_of(RUN, "due", "until")
 
 
 class KnownEnds:
-    """The ends of running jobs in an engine's tables.  Execution intervals are kept there too from now on.
+    """The ends of running jobs in an engine's tables.  From now on the tables also keep execution intervals.
 
     Args:
-        runs: what runs, of an engine for which nothing has arrived yet.
+        runs: the run tables of an engine before its first arrival.
     """
 
     def __init__(self, runs: RunTables) -> None:
@@ -28,8 +28,8 @@ class KnownEnds:
         runs.hold_state(endings=np.empty((256, 2), np.int64), intervals=np.empty(256, INTERVAL))
 
     def tell(self, row: int, run: int, used_memory: int) -> None:
-        """Tell how long a job that is about to arrive runs on what it asks for, in microseconds, and how many bytes of memory it
-        uses (-1: what it asks for)."""
+        """Set how long a job that is about to arrive runs on its requested processors, in microseconds, and how many bytes of
+        memory it uses (-1: what it asks for)."""
         log = self._runs.log
         if row >= len(log.run):
             log = LogTable(longer(log.run, 2 * row), longer(log.used_memory, 2 * row), log.may_run)
@@ -37,7 +37,7 @@ class KnownEnds:
         log.run[row], log.used_memory[row] = run, used_memory
 
     def next(self) -> int | None:
-        """Return when the next job ends, or the next trial fails; None if no end is known."""
+        """Return when the next job ends, or the next trial run fails; None if no end is known."""
         counts, endings, cells = self._runs.counts, self._runs.endings, self._runs.cells
         while counts[_ENDS]:
             at, row = endings[0, heap.INSTANT], endings[0, heap.ROW]
@@ -47,7 +47,7 @@ class KnownEnds:
         return None
 
     def take(self, at: int) -> tuple[list[int], list[int]]:
-        """Return the rows that end at an instant, and those whose trial fails then, both ascending."""
+        """Return the rows that end at an instant, and those with a trial run that fails then, both ascending."""
         ended: list[int] = []
         failed: list[int] = []
         while self.next() == at:

@@ -1,6 +1,6 @@
-"""A policy in Python inside the compiled loop: the loop stops where the policy decides, and goes on with what it decided.
+"""A policy in Python inside the compiled loop: the loop stops for the policy, and continues with its decisions.
 
-The loop carries out ends, arrivals, timers, and what the policy does with jobs (:mod:`qbatch.replay.kernels.loop`); the engine
+The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.replay.kernels.loop`); the engine
 makes the views and checks each action.
 """
 
@@ -59,19 +59,19 @@ _ARRIVED, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED 
 
 
 def is_warm() -> bool:
-    """Tell whether the loop is likely to be on disk already (else its first call compiles)."""
+    """Return whether the loop is probably on disk already (if not, its first call compiles)."""
     return not isinstance(_ROUNDS, jit.Kernel) or jit.is_warm(_ROUNDS.qualified_name)
 
 
 class LoopEngine(Engine):
-    """An engine for one workload; a compiled loop carries out its ends, its arrivals and what its policy decides.
+    """An engine for one workload; a compiled loop carries out its ends, its arrivals and the decisions of its policy.
 
-    The loop and the cluster have the same arrays: what the loop writes there is what views show.
+    The loop and the cluster share their arrays: views show what the loop writes.
 
     Args:
         work: the jobs, in order of sequence.
-        machine: where they run.
-        policy: decides.
+        machine: the machine on which they run.
+        policy: the policy that decides.
     """
 
     def __init__(self, work: Workload, machine: Machine, policy: Policy) -> None:
@@ -93,7 +93,7 @@ class LoopEngine(Engine):
         """Run to the end and return the schedule.
 
         Raises:
-            DecisionError: the policy asks for something that may not happen, or leaves a job for ever.
+            DecisionError: the policy asks for something that may not happen, or never starts a job.
         """
         runs, count = self.runs, 0
         while (now := next(runs.steps, None)) is not None:
@@ -157,7 +157,7 @@ class LoopEngine(Engine):
             check_idle(self.policy, self._idle, now)
 
     def _let_arrive(self, rows: range) -> tuple[int, ...]:
-        """Make the jobs that arrive; return the rows of those that admission takes."""
+        """Make the jobs that arrive; return the rows of those that admission accepts."""
         cluster, may_run = self._cluster, self._log.may_run
         cluster.codes += bytes((_QUEUED,)) * len(rows)
         jobs = list(islice(self._coming, len(rows)))
@@ -178,10 +178,10 @@ class LoopEngine(Engine):
         return tuple(row for row in rows if may_run[row])
 
     def _leave_queue(self, row: int) -> None:
-        """A waiting job starts: the loop closes the queue when the pass is over."""
+        """Do nothing: the loop closes the gaps in the queue when the pass is over."""
 
     def _note(self, action: Action) -> None:
-        """Write down what a schedule keeps beside starts and ends."""
+        """Record what a schedule keeps in addition to starts and ends."""
         if type(action) is Promise:
             self._record.promise(action.row, action.at)
         elif type(action) is Break:
@@ -204,7 +204,7 @@ class LoopEngine(Engine):
 
 
 def _jobs_of(work: Workload) -> Iterator[Job]:
-    """Return the jobs of a workload in order, made from its columns some at a time."""
+    """Yield the jobs of a workload in order, made from its columns in batches."""
     for begin in range(0, len(work), AT_ONCE):
         places = np.arange(begin, min(begin + AT_ONCE, len(work)))
         yield from (arrival.job for arrival in arrivals_of(work, places, None, begin))

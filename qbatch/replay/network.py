@@ -1,7 +1,7 @@
 """The closed network as a source: its N jobs come back when the I/O station is done with them, and bring new tasks.
 
-The I/O station belongs to the source (papers.md 5.5, rule 13): no host and no job stands for it.  What a job brings depends on
-the draws of its visit and on the distributions in force when it comes back, not on the policy.
+The I/O station belongs to the source (docs/spec/papers.md 5.5, rule 13): it is no host or job.  The tasks of a job depend on
+the draws of its visit and on the distributions that are active when it comes back, not on the policy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qbatch.workloads.network import draws as purposes
 
 
 class Distributions:
-    """Which distributions of the number of tasks and of the demands are in force.
+    """The active distributions of the number of tasks and of the demands.
 
     Args:
         draws: of the network.
@@ -32,12 +32,12 @@ class Distributions:
         self._demand = _Distribution(draws, purposes.DEMAND, network.demand, "erlang")
 
     def at(self, now: int) -> tuple[bool, bool]:
-        """Tell whether the bounded normal and the branching Erlang are in force at an instant; later calls are of later ones."""
+        """Return whether the bounded normal and the branching Erlang are active at an instant; calls are in order of time."""
         return self._tasks.at(now), self._demand.at(now)
 
 
 class _Distribution:
-    """Which of two distributions is in force, and until when."""
+    """The active one of two distributions, and until when."""
 
     def __init__(self, draws: NetworkDraws, which: int, kind: str, second: str) -> None:
         self._draws, self._which = draws, which
@@ -46,7 +46,7 @@ class _Distribution:
         self._next: int | None = draws.interval(which, 0) if kind == "varying" else None
 
     def at(self, now: int) -> bool:
-        """Tell whether the second one is in force at an instant; later calls are of later instants."""
+        """Return whether the second one is active at an instant; calls are in order of time."""
         while self._next is not None and self._next <= now:
             self.is_second = not self.is_second
             self._number += 1
@@ -58,7 +58,7 @@ class NetworkSource:
     """The jobs of a closed network.  Each visit of a job is a parent; its tasks arrive together and take one processor each.
 
     Args:
-        network: its numbers.
+        network: its parameters.
         seed: of the draws, which do not depend on the policy.
         until: no job comes back after this instant in microseconds (default: the end of the measured window).
 
@@ -81,7 +81,7 @@ class NetworkSource:
         self._parents = 0
 
     def next_instant(self) -> int | None:
-        """Return when the next job comes back; None if nothing is in I/O, or it is over."""
+        """Return when the next job comes back; None if no job is in I/O, or the simulation is over."""
         found = self._returns[0][0] if self._returns else None
         return None if found is None or found > self._until else found
 
@@ -113,10 +113,10 @@ class NetworkSource:
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Wait for the round: no job comes back before every task that ends at this instant has ended."""
+        """Do nothing before the round: no job comes back before every task that ends at this instant has ended."""
 
     def told(self, done: Round) -> None:
-        """Let the jobs whose last task has ended join the I/O station, in order of their numbers; one refused has ended too."""
+        """Move the jobs with no task left to the I/O station, in order of their numbers; a refused task counts as ended."""
         refused = (action.row for action in done.actions if isinstance(action, Reject))
         over = set()
         for row in (*done.finished, *(row for row, _ in done.refused), *refused):

@@ -33,11 +33,11 @@ _MOST_QUEUED = 66_000_000
 
 
 class NetworkMeasures(NamedTuple):
-    """What one replication gave in its window (papers.md 5.5, rule 11); times in seconds.
+    """The measures of one replication in its window (docs/spec/papers.md 5.5, rule 11); times in seconds.
 
-    ``throughput``: I/O completions a second (R).  ``utilisation``: busy share of the processors (U).  ``parents``: jobs whose
-    last task ended.  ``response_mean``, ``response_max``: of them, the processors' part only (the paper's RT_max);
-    ``slowdown_mean``: response over the longest demand among its tasks; ``spread_mean``: last end less first.  None where no
+    ``throughput``: I/O completions per second (R).  ``utilisation``: busy share of the processors (U).  ``parents``: jobs of
+    which the last task ended.  ``response_mean``, ``response_max``: of them, the processors' part only (the paper's RT_max);
+    ``slowdown_mean``: response over the longest demand among its tasks; ``spread_mean``: last end minus first end.  None if no
     parent ended. ``tasks``: tasks that ended since the beginning.
     """
 
@@ -55,10 +55,10 @@ class NetworkRun:
     """One replication under one policy.
 
     Args:
-        network: its numbers.
+        network: its parameters.
         rules: of the queues.
-        seed: of the draws, which policies share.
-        traced: for how many tasks, and for how many visits, to keep what happened.
+        seed: of the draws, the same for every policy.
+        traced: the number of tasks, and of visits, of which the trace is kept.
 
     Raises:
         UsageError: the network is too large for the loop.
@@ -77,7 +77,7 @@ class NetworkRun:
         self._tables = tables = _tables(network, rules, draws, traced)
         rows, none = jobs * processors, np.empty(0, np.int64)
         counts = np.zeros(1, COUNTS)
-        counts["arrived"], counts["free"] = rows, processors  # the timer of 0 lets all jobs come
+        counts["arrived"], counts["free"] = rows, processors  # the timer of 0 brings all jobs
         self._jobs = JobColumns(np.zeros(rows, np.int64), np.ones(rows, np.int64), none, np.empty((0, 0), np.int64))
         self._log = LogTable(tables.demand, none, np.empty(0, np.int8))
         self._state = StateTables(
@@ -89,7 +89,7 @@ class NetworkRun:
         self._done = ScheduleTable(np.full(rows, -1), np.zeros(rows, np.int8), none, np.full(rows, -1), none, none)
 
     def run(self, until: int | None = None) -> NetworkMeasures:
-        """Run up to an instant in microseconds (the end of the window), and return what was measured so far."""
+        """Run up to an instant in microseconds (the end of the window), and return the measures so far."""
         self._state.counts["until"] = self.network.horizon if until is None else until
         # The words of the draws wrap around.
         with np.errstate(over="ignore"):
@@ -118,7 +118,7 @@ class NetworkRun:
 
     @property
     def visits(self) -> Int64Array:
-        """The visits whose last task has ended: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
+        """The completed visits: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
         return _numbers(self._tables.visits[: self._tables.counts[0].visited])
 
 

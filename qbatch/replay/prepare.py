@@ -1,9 +1,9 @@
 """From a log to a workload: which rows run, on how many processors, with which estimates and run times.
 
-The rules are design.md's ("The meaning of one instant"): processors are those requested if > 0, else allocated;
-the estimate is the requested time if > 0, else the run time; a job that reaches its estimate is killed there;
-jobs with no processors, a negative run time or more processors than the machine are skipped, counted and named.
-Jobs that ran or waited when the log was written, whose run times nobody knows yet, run for their requested time.
+The rules are those of docs/design.md ("The meaning of one instant").  Processors are those requested if > 0, else allocated.
+The estimate is the requested time if > 0, else the run time; a job that reaches its estimate is killed there.
+Jobs with no processors, a negative run time or more processors than the machine are skipped, counted and named.
+Jobs that ran or waited when the log was written, with unknown run times, run for their requested time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from qbatch.workloads.log import cancelled_rows, used_procs
 from qbatch.workloads.unfinished import unfinished_of
 
 _HORIZON = 1 << 61
-"""Microseconds that may pass in a replay: half of what the kernels take for ever."""
+"""The longest time of a replay in microseconds: half of the kernels' ``FOREVER``."""
 
 _MEMORY_MAX = 1 << 60
-"""Bytes that a log may say at most; more is taken for this much."""
+"""The most bytes in a log; more is reduced to this."""
 
 _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 
@@ -36,9 +36,9 @@ _BIGGEST = (1 << 62) // MICROSECONDS // 1024
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a log becomes a workload.  Times in seconds of the log's own clock, or ISO texts.
 
-    ``estimates``: a model of ``qbatch.workloads.estimates``, as it is typed.  ``kill``: a job that reaches its estimate ends
+    ``estimates``: a model of ``qbatch.workloads.estimates``, as written.  ``kill``: a job that reaches its estimate ends
     there; else its estimate is lifted to its run time.  ``since``, ``before``: half-open span of submission.  ``first``: at most
-    so many jobs.
+    this many jobs.
     ``warmup``: seconds after the first submission in which jobs run but are not counted; ``counted_from``: jobs submitted
     before this instant run but are not counted.  ``load``: divides the gaps between arrivals.
     """
@@ -61,7 +61,7 @@ def prepare(
 
     Args:
         log: the log.
-        machine: where the jobs are to run.
+        machine: the machine on which the jobs will run.
         options: how its rows become jobs.
         deadlines: by row of the log, in microseconds of its clock, -1 for none; they move with the submissions (``load``).
 
@@ -126,7 +126,7 @@ def prepare(
 
 
 def _counted(options: Options, submit: Int64Array, submit_s: Any, clock: LogClock, name: str) -> Any:
-    """Return which jobs count: those that come after the warm-up."""
+    """Return a mask of the jobs that count: those after the warm-up."""
     counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
     if options.counted_from is not None:
         counted &= submit_s >= _log_second(options.counted_from, clock, name, "--warmup")
@@ -141,10 +141,10 @@ def _moved(deadlines: Int64Array | None, rows: Int64Array, by: Int64Array) -> In
 
 
 def run_times(log: Log) -> np.ndarray[Any, Any]:
-    """Return the run times in seconds, negative where there is none.
+    """Return the run times in seconds, negative if there is none.
 
-    Of a job that ran or waited when the log was written it is the requested time, as in a forecast of the daemon: what it has
-    run so far is less than it will run.
+    For a job that ran or waited when the log was written it is the requested time, as in a forecast of the daemon.  Its run
+    time so far is less than its whole run time.
     """
     run = np.asarray(log["run"])
     unfinished = unfinished_of(log)
@@ -154,7 +154,7 @@ def run_times(log: Log) -> np.ndarray[Any, Any]:
 
 
 def _check_horizon(name: str, submit: Int64Array, estimate: Int64Array, run: Int64Array) -> None:
-    """Refuse a log whose jobs, one after another, would end after the last instant that can be counted."""
+    """Refuse a log if its jobs, one after another, would end after the last instant that can be counted."""
     last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
     if last > _HORIZON:
         raise InputError(
@@ -167,7 +167,7 @@ def choose_procs(log: Log, procs: int | None) -> int:
     """Return the processors of the machine of a log: those given, else the header's MaxProcs, else MaxNodes.
 
     Raises:
-        InputError: if neither says so.
+        InputError: if the header has neither.
     """
     found = procs if procs is not None else machine_procs(log.header)
     if found is None:
@@ -176,7 +176,7 @@ def choose_procs(log: Log, procs: int | None) -> int:
 
 
 def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
-    """Return the rows of a log that cannot run on a machine, by reason; a row stands under the first that holds."""
+    """Return the rows of a log that cannot run on a machine, by reason; a row is under the first reason that applies."""
     submit, run, procs = np.asarray(log["submit"]), run_times(log), np.asarray(log.procs)
     number = np.asarray(log["job"])
     keep = np.ones(len(log), np.bool_)
@@ -275,7 +275,7 @@ def _scaled(submit: Int64Array, load: float) -> Int64Array:
 
 
 def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
-    """Return a column for some rows; one that says the same throughout stays free of charge."""
+    """Return a column for some rows; a constant column takes no memory."""
     column = log[name]
     if column.strides == (0,):
         return np.broadcast_to(column[:1].reshape(()), len(rows))
@@ -283,7 +283,7 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
 
 
 def _memory(log: Log, rows: Int64Array | slice, procs: np.ndarray[Any, Any]) -> Int64Array:
-    """Return bytes for the whole job, ``_MEMORY_MAX`` at most: SWF counts KB a processor."""
+    """Return bytes for the whole job, at most ``_MEMORY_MAX``: SWF counts KB per processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
     whole = procs[rows].astype(np.int64)
     is_beyond = per_processor.astype(np.float64) * whole * 1024.0 > _MEMORY_MAX
@@ -292,11 +292,11 @@ def _memory(log: Log, rows: Int64Array | slice, procs: np.ndarray[Any, Any]) -> 
 
 
 def _used_memory(log: Log, rows: Int64Array) -> np.ndarray[Any, Any]:
-    """Return bytes for the whole job, -1 for unknown: SWF counts KB a processor, over those that the job had."""
+    """Return bytes for the whole job, -1 for unknown: SWF counts KB per processor, over those that the job had."""
     used = log["memory_used"]
     if used.strides == (0,):
         return np.broadcast_to(np.int64(-1), len(rows))
     per_processor = used[rows].astype(np.float64)
-    known = np.maximum(per_processor, 0.0)  # what is unknown must not be multiplied beyond 64 bits
+    known = np.maximum(per_processor, 0.0)  # an unknown value must not be multiplied beyond 64 bits
     total = np.rint(np.minimum(known * used_procs(log)[rows] * 1024.0, float(_MEMORY_MAX)))
     return np.where(per_processor < 0, -1, total.astype(np.int64))

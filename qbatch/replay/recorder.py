@@ -1,4 +1,4 @@
-"""What a replay writes down while it goes: the columns of a schedule, by row, of as many jobs as come."""
+"""The record of a replay: the columns of a schedule, by row, for any number of jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Recorder:
     """Makes a schedule, fact by fact.
 
     Args:
-        size: how many jobs will come as far as that is known; the columns grow by doubling.
+        size: the number of jobs, as far as it is known; the columns grow by doubling.
     """
 
     def __init__(self, size: int) -> None:
@@ -31,7 +31,7 @@ class Recorder:
         self._broken: dict[int, int] = {}
 
     def add(self, row: int, submit: int) -> None:
-        """A job has come."""
+        """Add a job."""
         if row >= self._space:
             for column in (self._submit, self._start, self._end, self._promise, self._first_promise, self._kind):
                 column.extend(array(column.typecode, [0 if column is self._kind else -1]) * self._space)
@@ -39,7 +39,7 @@ class Recorder:
         self._submit[row] = submit
 
     def start(self, row: int, done: Round) -> bool:
-        """A job starts in a round; tell whether for the first time."""
+        """Record a start in a round; return whether it is the job's first."""
         if self._start[row] >= 0:
             return False
         self._start[row] = done.at
@@ -50,36 +50,36 @@ class Recorder:
         return True
 
     def promise(self, row: int, at: int) -> None:
-        """A job is told when it starts at the latest."""
+        """Record the promise of a latest start."""
         self._promise[row] = at
         if self._first_promise[row] == NO_PROMISE:
             self._first_promise[row] = at
 
     def forget_promise(self, row: int) -> None:
-        """A promise is taken back."""
+        """Remove a promise that was taken back."""
         self._promise[row] = NO_PROMISE
 
     def break_promise(self, row: int) -> None:
-        """A promise was taken back, or not kept."""
+        """Count a promise that was taken back or not kept."""
         self._broken[row] = self._broken.get(row, 0) + 1
 
     def reject(self, row: int, at: int, reason: Reason) -> None:
-        """A job is refused."""
+        """Record a refusal."""
         self._rejected.append(Rejection(row, at, reason.code, reason.text))
 
     def end(self, row: int, at: int) -> None:
-        """A job ends."""
+        """Record an end."""
         self._end[row] = at
 
     def queue(self, length: int) -> None:
-        """So many jobs waited before a pass."""
+        """Record the length of the queue before a pass."""
         if length > self.queue_max:
             self.queue_max = length
 
     def schedule(
         self, workload: Workload, policy: str, host: Int64Array | None, intervals: Int64Array | None
     ) -> Schedule:  # fmt: skip
-        """Return what was written down of the jobs of a workload, with their hosts and execution intervals."""
+        """Return the record of the jobs of a workload, with their hosts and execution intervals."""
         rows = len(workload)
 
         def column(values: array[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -1,4 +1,4 @@
-"""The reference schedule of deadlines: EASY on the log's own machine (spec/papers.md 2.8, rule 16)."""
+"""The reference schedule of deadlines: EASY on the log's own machine (docs/spec/papers.md 2.8, rule 16)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the jobs of a replay come from.
+"""The sources of the jobs of a replay.
 
-A source is asked for its next instant, for the jobs that are due then, and is told of every round, so that what arrives may
-depend on what has happened.  A workload log is the usual one; the daemon's trace source reads the same log.
+The driver asks a source for its next instant and for the jobs that are due then, and passes it every round, so that arrivals may
+depend on what has happened.  The usual source is a workload log; the daemon's trace source reads the same log.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from qbatch.model.job import Job
 from qbatch.model.record import Workload
 
 AT_ONCE = 1024
-"""Jobs that are made from the columns together."""
+"""The number of jobs that are made from the columns together."""
 
 
 class Arrival(NamedTuple):
-    """A job with what only the executor may know: its run time in microseconds on the processors that it asks for, and the
-    bytes of memory that it uses (-1: not known, as many as it asks for)."""
+    """A job with what only the executor may know: its run time in microseconds on the requested processors, and the
+    bytes of memory that it uses (-1: unknown, as many as it asks for)."""
 
     job: Job
     run: int
@@ -31,32 +31,32 @@ class Arrival(NamedTuple):
 class Source(Protocol):
     """Makes the jobs of a replay.
 
-    ``size``: how many jobs it makes as far as that is known beforehand, 0 if it is not.
+    ``size``: the number of jobs as far as it is known beforehand, else 0.
     """
 
     @property
     def size(self) -> int:
-        """Jobs in all, 0 if that is not known."""
+        """The total number of jobs, 0 if unknown."""
         ...
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next arrival in microseconds, None if none comes unless something else happens first."""
+        """Return the instant of the next arrival in microseconds, None if none comes before another event."""
         ...
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """Hear which jobs end at an instant, before what arrives at that instant is taken."""
+        """Receive the jobs that end at an instant, before the arrivals of that instant are taken."""
         ...
 
     def take(self, at: int) -> Sequence[Arrival]:
         """Return the jobs that arrive by ``at``, in order of (submit, number).
 
-        Each carries its row: how many jobs were taken before it.  Its ``submit`` is the instant of its arrival.  Its run time
+        Each has its row: the number of jobs taken before it.  Its ``submit`` is the instant of its arrival.  Its run time
         may be longer than its estimate.
         """
         ...
 
     def told(self, done: Round) -> None:
-        """Hear what happened in a round; arrivals may follow from it, at its instant at the earliest."""
+        """Receive a finished round; arrivals may follow from it, at its instant at the earliest."""
         ...
 
     def workload(self) -> Workload:
@@ -82,7 +82,7 @@ class LogSource:
         self.go_to(0)
 
     def go_to(self, row: int) -> None:
-        """Go on with the job of a row."""
+        """Continue with the job of a row."""
         self._coming, self._made = [], row
         self._fetch()
 
@@ -107,17 +107,17 @@ class LogSource:
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:
-        """A log does not listen."""
+        """Do nothing: a log does not react."""
 
     def told(self, done: Round) -> None:
-        """A log does not listen."""
+        """Do nothing: a log does not react."""
 
     def workload(self) -> Workload:
         """Return the workload."""
         return self._workload
 
     def _fetch(self) -> None:
-        """Make the jobs that come next, many at once."""
+        """Make the next jobs, many at once."""
         begin = self._made
         places = np.arange(begin, min(begin + AT_ONCE, len(self._workload)))
         self._coming = list(arrivals_of(self._workload, places, None, begin, self.offset))
@@ -132,9 +132,9 @@ def arrivals_of(
     """Return jobs of a workload as they arrive.
 
     Args:
-        places: which.
+        places: the indices of the jobs.
         at: the instant of their submission in microseconds; None: each at its own.
-        row: of the first of them, in the engine.
+        row: the engine's row of the first of them.
         offset: microseconds to add to the workload's clock.
     """
     columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,

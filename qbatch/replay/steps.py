@@ -23,20 +23,20 @@ _SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0"
 
 
 class DrawnSteps(NamedTuple):
-    """A schedule pass by pass: what it is of and what its signs mean, and the lines of each pass."""
+    """A schedule pass by pass: the heading with the meaning of the signs, and the lines of each pass."""
 
     heading: list[str]
     passes: list[list[str]]
 
 
 def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSteps:
-    """Return what happened at each pass and the chart as it stood after it.
+    """Return what happened at each pass and the chart after it.
 
-    A job is drawn by the symbol of its turn, what it may still take by its estimate as dots.  A reservation of a waiting job is
+    A job is drawn by the symbol of its number, and the rest of its estimate as dots.  A reservation of a waiting job is
     its symbol and slashes, for as long as its estimate.
 
     Raises:
-        UsageError: if the log or the machine is too large to be drawn.
+        UsageError: the log or the machine is too large to draw.
     """
     if len(workload) > MOST_JOBS or machine.procs > MOST_PROCS:
         raise UsageError(
@@ -54,8 +54,8 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSte
 
 
 class _DrawnPass(NamedTuple):
-    """A round and what it left: the expected end of each running row, the waiting rows with the starts that they were promised,
-    and where reservations begin, by row."""
+    """A round and the state after it: the expected end of each running row, the waiting rows with their promised starts,
+    and the begins of reservations, by row."""
 
     done: Round
     running: dict[int, int]
@@ -64,7 +64,7 @@ class _DrawnPass(NamedTuple):
 
 
 def _plan(engine: Engine, view: View) -> dict[int, int]:
-    """Return where the reservations of waiting jobs begin: as a list scheduler's pass made them, else as planned or promised."""
+    """Return the begins of the reservations of waiting jobs: from a list scheduler's pass, else the planned or promised start."""
     if isinstance(engine.policy, Reserving):
         return {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
     found = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in view.queue.tolist()}
@@ -72,7 +72,7 @@ def _plan(engine: Engine, view: View) -> dict[int, int]:
 
 
 class _Board:
-    """Remembers every round: what happened, who runs where, who waits."""
+    """The record of every round: what happened, which jobs run where, which wait."""
 
     def __init__(self, workload: Workload, machine: Machine) -> None:
         self.workload = workload
@@ -84,7 +84,7 @@ class _Board:
         self.edge = self.first  # the right edge of the chart, which shows every plan whole
 
     def __call__(self, engine: Engine, done: Round) -> None:
-        """Note one round."""
+        """Record one round."""
         view = engine.view()
         for row in (*done.finished, *done.stopped, *done.requeued):
             self._stop(row, done.at)
@@ -119,8 +119,8 @@ class _Board:
         self.free |= set(lanes)
 
     def passes(self) -> Iterator[list[str]]:
-        """Return the lines of each pass; the last one is that at which something happened last."""
-        while not any(self._happened(self.rounds[-1].done)):  # at the first round at least a job arrived
+        """Return the lines of each pass; the last one is the last pass with an event."""
+        while not any(self._happened(self.rounds[-1].done)):  # in the first round at least one job arrived
             self.rounds.pop()  # a timer of a policy that had nothing left to decide
         self.edge = max(self.edge, self.rounds[-1].done.at)
         for each in self.rounds:
@@ -140,13 +140,13 @@ class _Board:
         if done.arrived:
             yield "arrived " + ", ".join(self._name(row) for row in done.arrived)
         if done.stopped:
-            yield "suspended, for its time is over, " + ", ".join(self._name(row) for row in done.stopped)
+            yield "suspended at the end of its time " + ", ".join(self._name(row) for row in done.stopped)
         if done.requeued:
-            yield "waits again after its quantum " + ", ".join(self._name(row) for row in done.requeued)
+            yield "waits again after its trial run " + ", ".join(self._name(row) for row in done.requeued)
         started = {action.row: action for action in done.actions if isinstance(action, Start)}
         for row, start in started.items():
             ahead = done.first_waiting is not None and done.first_waiting < row
-            how = " for a quantum" if start.is_trial else " (backfilled)" if ahead else ""
+            how = " for a trial run" if start.is_trial else " (backfilled)" if ahead else ""
             procs, asked = procs_of(start.allocation), int(self.workload.procs[row])
             yield f"started {self._name(row)}{f' on {procs} of {asked}' if procs < asked else ''}{how}"
         for action in done.actions:
@@ -172,9 +172,9 @@ class _Board:
         return f"{self._name(row)} {self.workload.procs[row]}x{estimate:g}{told}"
 
     def _pieces(self, now: int) -> Iterator[tuple[int, int, int | None, list[int]]]:
-        """Return row, begin, end (None: after now) and lanes of what had begun by now.
+        """Return row, begin, end (None: after now) and lanes of the execution intervals that began by now.
 
-        A piece without length is drawn only if it is the job's last.
+        An interval without length is drawn only if it is the job's last.
         """
         for row, spans in self.spans.items():
             for begin, over, lanes in spans:
@@ -185,8 +185,8 @@ class _Board:
     def _reserved(self, drawn: _DrawnPass) -> Iterator[tuple[int, int, int, list[int]]]:
         """Return row, begin, end and lanes of the reservations.
 
-        In order of begin each takes lanes that are free by then, by the estimates of the running jobs; they are enough for what
-        fits on the machine.
+        In order of begin each takes lanes that are free by then, by the estimates of the running jobs; they suffice for jobs
+        that fit the machine.
         """
         now = drawn.done.at
         free_from = [now] * self.procs
@@ -208,7 +208,7 @@ class _Board:
             is_running = row in running and over is None
             begin, end = self._column(start), self._column(now if over is None else over)
             if end == begin and (is_running or (now if over is None else over) > start):
-                end += 1  # whatever ran is seen
+                end += 1  # every run is visible
             for lane in lanes:
                 for place in range(begin, min(end, WIDTH)):
                     cells[lane][place] = _symbol(row)
@@ -229,7 +229,7 @@ class _Board:
 
 
 def _fill(cells: list[str], begin: int, end: int, sign: str) -> None:
-    """Write a sign into the cells that are empty."""
+    """Write a sign into the empty cells."""
     for place in range(begin, min(end, WIDTH)):
         if cells[place] == " ":
             cells[place] = sign

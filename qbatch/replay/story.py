@@ -1,5 +1,5 @@
-"""The story of one job: who was ahead, what it waited for at each pass, what it was promised, what let it start; and each
-time that it was suspended, resumed or resized, or that its quantum was over."""
+"""The story of one job: the jobs ahead of it, its waits at each pass, its promises, and what made it start.  Also each
+time that it was suspended, resumed or resized, or that its trial run was over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def row_of(workload: Workload, job: str) -> int:
     """Return the row of a job number.
 
     Raises:
-        UsageError: if no job of the workload has it.
+        UsageError: no job of the workload has it.
     """
     is_number = job.lstrip("-").isdecimal() and job.isascii() and len(job) < 18
     rows = np.flatnonzero(workload.number == int(job)) if is_number else np.empty(0, np.int64)
@@ -35,7 +35,7 @@ def row_of(workload: Workload, job: str) -> int:
 
 
 class _Listener:
-    """Writes down what each pass meant for one row."""
+    """Writes the line of each pass for one row."""
 
     def __init__(self, workload: Workload, row: int) -> None:
         self.workload = workload
@@ -47,7 +47,7 @@ class _Listener:
         self.since = -1
         self.is_stopped = False
         self.has_resumed = False
-        self.guest = -1
+        self.trial = -1
 
     def __call__(self, engine: Engine, done: Round) -> None:
         """Look at one round."""
@@ -55,18 +55,18 @@ class _Listener:
             self._arrival(engine, done)
         elif self.row in done.requeued:
             why = (
-                "it uses more memory than a quantum gives"
+                "it uses more memory than its trial run has"
                 if done.at == self.since
-                else "its quantum is over without its end"
+                else "its trial run is over before its end"
             )
             self.lines.append(f"{_time(done.at)}  {why}; it waits again, from the beginning")
             self.last = ("", (), None)
         if self.row in done.stopped:
-            self._suspended(done, ": its time is over")
+            self._suspended(done, " at the end of its time")
         for each in done.actions:
             if isinstance(each, Break) and each.row == self.row:
                 self._flush()
-                self._tell(done, f"its promise is broken [{each.reason.code}] {each.reason.text}")
+                self._add(done, f"its promise is broken [{each.reason.code}] {each.reason.text}")
         started = next(
             (action for action in done.actions if isinstance(action, Start) and action.row == self.row), None
         )
@@ -80,7 +80,7 @@ class _Listener:
             self._flush()
             reasons = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
             told = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
-            self._tell(done, f"{engine.state_of(self.row).value}{told}")
+            self._add(done, f"{engine.state_of(self.row).value}{told}")
             self.last = None
 
     def _arrival(self, engine: Engine, done: Round) -> None:
@@ -107,41 +107,41 @@ class _Listener:
     def _flush(self) -> None:
         if self.repeated:
             passes = "pass" if self.repeated == 1 else f"{self.repeated} passes"
-            self.lines.append(f"{'':>12}  ... and so at the next {passes}")
+            self.lines.append(f"{'':>12}  ... the same at the next {passes}")
             self.repeated = 0
 
-    def _tell(self, done: Round, text: str) -> None:
+    def _add(self, done: Round, text: str) -> None:
         self.lines.append(f"{_time(done.at)}  {text}")
 
     def _changes(self, done: Round) -> None:
-        """Tell what the actions of a round did to the job after its start."""
+        """Add what the actions of a round did to the job after its start."""
         for place, action in enumerate(done.actions):
             match action:
                 case Suspend(row=self.row):
-                    self.guest = _guest_after(done, place)
-                    whom = (
-                        "" if self.guest < 0 else f" for job {self.workload.number[self.guest]}, which gets a quantum"
+                    self.trial = _trial_after(done, place)
+                    reason = (
+                        "" if self.trial < 0 else f" for job {self.workload.number[self.trial]}, which gets a trial run"
                     )
-                    self._suspended(done, whom)
+                    self._suspended(done, reason)
                 case Resume(row=self.row):
-                    self._goes_on(done)
+                    self._resumed(done)
                 case Resize(row=self.row, procs=procs):
                     before, self.procs = self._on(), procs
                     if not self.is_stopped:
-                        self._tell(done, f"has {self._on()} from now on, {before} before")
+                        self._add(done, f"has {self._on()} from now on, {before} before")
                 case _:
                     pass
 
-    def _goes_on(self, done: Round) -> None:
-        has_gone = self.guest >= 0 and self.guest in (*done.finished, *done.requeued)
-        why = f": job {self.workload.number[self.guest]} has gone" if has_gone else ""
+    def _resumed(self, done: Round) -> None:
+        is_over = self.trial >= 0 and self.trial in (*done.finished, *done.requeued)
+        why = f": the trial run of job {self.workload.number[self.trial]} is over" if is_over else ""
         waited = (done.at - self.since) / 1e6
-        self._tell(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
-        self.since, self.is_stopped, self.guest, self.has_resumed = done.at, False, -1, True
+        self._add(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
+        self.since, self.is_stopped, self.trial, self.has_resumed = done.at, False, -1, True
 
     def _suspended(self, done: Round, why: str) -> None:
-        ran = f"{(done.at - self.since) / 1e6:.15g} s{' since it went on' if self.has_resumed else ''}"
-        self._tell(done, f"suspended{why}; it had run for {ran}")
+        ran = f"{(done.at - self.since) / 1e6:.15g} s{' since it resumed' if self.has_resumed else ''}"
+        self._add(done, f"suspended{why}; it had run for {ran}")
         self.since, self.is_stopped = done.at, True
 
     def _on(self) -> str:
@@ -152,18 +152,18 @@ class _Listener:
         self.last, self.since, self.is_stopped, self.has_resumed = None, done.at, False, False
         self.procs, asked = procs_of(action.allocation), int(self.workload.procs[self.row])
         numbers = [str(self.workload.number[row]) for row in done.finished]
-        freed = f"after the end of job {', '.join(numbers)}" if numbers else "when nothing had just ended"
+        freed = f"after the end of job {', '.join(numbers)}" if numbers else "when no job had just ended"
         waited = (done.at - int(self.workload.submit[self.row])) / 1e6
         how = f" on {self.procs} of {asked} processors" if self.procs < asked else ""
         if action.is_trial and action.until is not None:
-            how += f" for a quantum of {(action.until - done.at) / 1e6:.15g} s"
+            how += f" for a trial run of {(action.until - done.at) / 1e6:.15g} s"
         elif action.until is not None:
             how += f" for {(action.until - done.at) / 1e6:.15g} s"
-        self._tell(done, f"started{how} {freed}; it had waited {waited:g} s")
+        self._add(done, f"started{how} {freed}; it had waited {waited:g} s")
 
 
-def _guest_after(done: Round, place: int) -> int:
-    """Return the job whose quantum a suspension makes room for, -1 for none: its start follows the suspensions for it."""
+def _trial_after(done: Round, place: int) -> int:
+    """Return the job with the trial run for which another was suspended, -1 for none: its start follows the suspensions."""
     for action in done.actions[place + 1 :]:
         if not isinstance(action, Suspend):
             return action.row if isinstance(action, Start) and action.is_trial else -1
@@ -182,7 +182,7 @@ def tell_story(workload: Workload, machine: Machine, policy: Policy, job: str) -
     """Return the story of one job under a policy, line by line, from a replay through the engine.
 
     Raises:
-        UsageError: if no job has this number.
+        UsageError: no job has this number.
     """
     row = row_of(workload, job)
     listener = _Listener(workload, row)

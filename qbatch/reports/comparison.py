@@ -36,7 +36,7 @@ METHOD = (
     "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A. "
     "The error is the widest of the stationary bootstrap (Politis and Romano 1994; block length by Politis and White 2004, a day "
     "at least) and of the means of 5, 10 and 20 equal parts, with Student's t. Of a median: percentiles of "
-    "200 to 1,000 resamples (docs/statistics.md)"
+    "200 to 1,000 resamples (docs/explanation/statistics.md)"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at the lowest possible value (-100 %)"
 METHOD_DESCRIBED = "none, for differences from the log are described and not tested"

@@ -2,7 +2,7 @@
 
 A *point* is one combination of all axes but the seed; the runs of its seeds are its replicas.  The rules are those of
 ``qbatch compare``: Student's t over replicas, differences between policies in pairs of the same seed, bounds cut at the
-possible values (docs/statistics.md).
+possible values (docs/explanation/statistics.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recorded runs: what a monitor recorded while it watched, as numbered events.
 
 A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` for each whole
-picture and ``{"event": ...}`` for each event, as the daemon sent it (docs/protocol.md).
+picture and ``{"event": ...}`` for each event, as the daemon sent it (docs/reference/protocol.md).
 """
 
 from __future__ import annotations

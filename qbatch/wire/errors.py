@@ -48,8 +48,8 @@ CODES: dict[str, tuple[int, int]] = {
     "too-large": (15031, 2),
     "timeout": (15033, 124),
 }
-"""Every code with its PBS error number (spec/pbs.md section 1; the PBS commands exit with it modulo 256) and the exit
-code of ``qbatch`` (design.md)."""
+"""Every code with its PBS error number (docs/spec/pbs.md section 1; the PBS commands exit with it modulo 256) and the exit
+code of ``qbatch`` (docs/design.md)."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):

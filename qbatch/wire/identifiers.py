@@ -1,4 +1,4 @@
-"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch`` (spec/pbs.md section 2)."""
+"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch`` (docs/spec/pbs.md section 2)."""
 
 from __future__ import annotations
 

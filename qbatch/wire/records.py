@@ -23,7 +23,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class JobRecord(Record, frozen=True, gc=False):
     """One job as ``qstat`` shows it.
 
-    ``state``: one letter (spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
+    ``state``: one letter (docs/spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
     resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
     record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
     ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was

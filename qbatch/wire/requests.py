@@ -1,6 +1,9 @@
 """Every request that a daemon understands: one struct a verb; ``verb`` on the wire is its name in lower case with
 dashes (``HostControl`` is ``host-control``).
 
+A verb is declared here, once: its fields, what it does, who may send it, whether it changes the core, whether its answer may be
+long.  Permissions, the journal and the table in docs/reference/protocol.md follow from that.
+
 Each has ``v``, the protocol's version, and ``id``, which comes back with the reply.  Unknown fields are refused.  Job
 identifiers are texts as a user writes them; instants are microseconds of the server's clock; None or an empty value
 means "as it is" in changes and "any" in questions.
@@ -9,7 +12,9 @@ means "as it is" in changes and "any" in questions.
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -24,6 +29,10 @@ Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A whole number that the journal, the database and 64 bits can hold."""
 
 
+Role = Literal["anyone", "owner", "operator", "manager"]
+"""Who may send a request; ``owner`` is the owner of each job that it names, or an operator."""
+
+
 def _verb(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower()
 
@@ -32,8 +41,26 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
               tag_field="verb", tag=_verb):  # fmt: skip
     """What all requests have."""
 
+    role: ClassVar[Role] = "anyone"
+
     v: Whole = PROTOCOL
     id: Whole = 0
+
+
+class Command(Request, frozen=True):
+    """What changes the core: the journal keeps it, a replay makes it again, and the answer comes when it is committed."""
+
+    role: ClassVar[Role] = "owner"
+
+
+class Question(Request, frozen=True):
+    """What only asks, or drives the daemon itself (``is_driving``); it is not in the journal.
+
+    ``answer``: ``short``; ``long``: it may be long; ``stored``: it may be long, and is read from the store.
+    """
+
+    is_driving: ClassVar[bool] = False
+    answer: ClassVar[Literal["short", "long", "stored"]] = "short"
 
 
 class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
@@ -124,18 +151,17 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     umask: Whole | None = None
 
 
-# What changes something; the journal keeps these.
 
-
-class Submit(Request, frozen=True):
+class Submit(Command, frozen=True):
     """Queue a job; gives ``SubmissionRecord``.  ``key`` makes a repeated submission of one user give the same job."""
 
+    role = "anyone"
     spec: Spec
     key: str = ""
     is_dry_run: bool = False
 
 
-class Delete(Request, frozen=True):
+class Delete(Command, frozen=True):
     """End jobs: a waiting one leaves, a running one gets TERM, then KILL.  ``is_forced`` removes it at once;
     ``with_history`` also what is remembered of it.  Gives ``Outcomes``."""
 
@@ -146,14 +172,14 @@ class Delete(Request, frozen=True):
     message: str = ""
 
 
-class Alter(Request, frozen=True):
+class Alter(Command, frozen=True):
     """Change what jobs ask for.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     changes: Changes
 
 
-class Hold(Request, frozen=True):
+class Hold(Command, frozen=True):
     """Place holds (letters of ``uos``).  ``comment``: why, for the jobs' records.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
@@ -161,43 +187,44 @@ class Hold(Request, frozen=True):
     comment: str = ""
 
 
-class Release(Request, frozen=True):
+class Release(Command, frozen=True):
     """Take holds away.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     kinds: str = "u"
 
 
-class Move(Request, frozen=True):
+class Move(Command, frozen=True):
     """Put waiting jobs into another queue.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     destination: str
 
 
-class Order(Request, frozen=True):
+class Order(Command, frozen=True):
     """Exchange the places of two waiting jobs in their queue.  Gives ``Outcomes``."""
 
     first: str
     second: str
 
 
-class Rerun(Request, frozen=True):
+class Rerun(Command, frozen=True):
     """Stop running jobs and queue them again.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     is_forced: bool = False
 
 
-class ForceStart(Request, frozen=True):
+class ForceStart(Command, frozen=True):
     """Start waiting jobs now, whatever the policy would do, on the ``hosts`` that are named (none: on any).  The engine checks
     that there is room.  Gives ``Outcomes``."""
 
+    role = "operator"
     jobs: tuple[str, ...]
     hosts: tuple[str, ...] = ()
 
 
-class Message(Request, frozen=True):
+class Message(Command, frozen=True):
     """Append a line to the output (``O``), error (``E``) or both files of running jobs.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
@@ -205,42 +232,46 @@ class Message(Request, frozen=True):
     files: str = "E"
 
 
-class Signal(Request, frozen=True):
+class Signal(Command, frozen=True):
     """Send a signal (``TERM``, ``SIGTERM``, ``15``, ``suspend``, ``resume``) to running jobs.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     signal: str = "TERM"
 
 
-class QueueControl(Request, frozen=True):
+class QueueControl(Command, frozen=True):
     """Enable or disable submission, start or stop execution of queues.  Gives ``Outcomes``."""
 
+    role = "operator"
     queues: tuple[str, ...]
     enabled: bool | None = None
     started: bool | None = None
 
 
-class HostControl(Request, frozen=True):
+class HostControl(Command, frozen=True):
     """``drain``, ``resume`` (also ``up``), ``down`` (its jobs are lost or run again) for hosts.  Gives ``Outcomes``."""
 
+    role = "operator"
     hosts: tuple[str, ...]
     action: str
     comment: str | None = None
 
 
-class PolicySet(Request, frozen=True):
+class PolicySet(Command, frozen=True):
     """Let another policy decide in a pool (all pools if none is named) from now on, until the configuration names another:
     what runs runs on, promises are forgotten.  ``is_dry_run``: only say what would become of jobs.  Gives ``Text``."""
 
+    role = "manager"
     policy: str
     pool: str = ""
     is_dry_run: bool = False
 
 
-class Fault(Request, frozen=True):
+class Fault(Command, frozen=True):
     """Faults on demand: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``,
     ``host-down`` or ``clear``; see ``qbatch fault --help``.  Gives ``Done``."""
 
+    role = "manager"
     kind: str
     count: Whole = -1
     seconds: float = 0.0
@@ -250,16 +281,13 @@ class Fault(Request, frozen=True):
     message: str = ""
 
 
-# What only asks.
-
-
-class Hello(Request, frozen=True):
+class Hello(Question, frozen=True):
     """Who is there: gives ``Welcome``.  ``server``: the server that is meant; refused if that is another one."""
 
     server: str = ""
 
 
-class JobStatus(Request, frozen=True):
+class JobStatus(Question, frozen=True):
     """Ask for jobs: gives ``Jobs``.
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
@@ -268,6 +296,7 @@ class JobStatus(Request, frozen=True):
     ``after``, in the order of the identifiers, or in that of ``jobs``; ``next`` is the next ``after``.
     """
 
+    answer = "stored"
     jobs: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
@@ -281,29 +310,31 @@ class JobStatus(Request, frozen=True):
     limit: Whole = 1000
 
 
-class QueueStatus(Request, frozen=True):
+class QueueStatus(Question, frozen=True):
     """Ask for queues (all if none is named): gives ``Queues``."""
 
+    answer = "long"
     queues: tuple[str, ...] = ()
 
 
-class HostStatus(Request, frozen=True):
+class HostStatus(Question, frozen=True):
     """Ask for hosts (all if none is named): gives ``Hosts``."""
 
+    answer = "long"
     hosts: tuple[str, ...] = ()
 
 
-class ServerStatus(Request, frozen=True):
+class ServerStatus(Question, frozen=True):
     """Ask for the server: gives ``ServerRecord``."""
 
 
-class Explain(Request, frozen=True):
+class Explain(Question, frozen=True):
     """Ask why a job waits and when it is expected to start: gives ``Explanation``."""
 
     job: str
 
 
-class Wait(Request, frozen=True):
+class Wait(Question, frozen=True):
     """Wait until jobs have ended (``until="end"``) or started (``"start"``); the reply, ``Outcomes``, comes then."""
 
     jobs: tuple[str, ...]
@@ -311,22 +342,25 @@ class Wait(Request, frozen=True):
     timeout: float | None = None
 
 
-class Trail(Request, frozen=True):
+class Trail(Question, frozen=True):
     """Ask for all that happened to a job (tracejob): gives ``Trails``."""
 
+    answer = "stored"
     job: str
     days: Whole = 0
 
 
-class JobOutput(Request, frozen=True):
+class JobOutput(Question, frozen=True):
     """Ask where the output and the error of a job can be read: gives ``OutputFiles``; for its owner and operators."""
 
+    role = "owner"
     job: str
 
 
-class History(Request, frozen=True):
+class History(Question, frozen=True):
     """Search finished jobs for ever: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the end, in microseconds."""
 
+    answer = "stored"
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     name: str = ""
@@ -337,17 +371,19 @@ class History(Request, frozen=True):
     limit: Whole = 100
 
 
-class Subscribe(Request, frozen=True):
+class Subscribe(Question, frozen=True):
     """Get every event from now on: gives ``Done`` with the number of the last one before, then frames ``{"event":
     ...}``.  ``after``: the last number that is known; refused if others have come since, for events are not kept."""
 
     after: Whole | None = None
 
 
-class Time(Request, frozen=True):
+class Time(Question, frozen=True):
     """Drive scaled or virtual time: ``action`` is ``show``, ``pause``, ``play``, ``step``, ``speed``, ``until``
     (an instant), ``until-start`` (a job), ``until-end`` (a job) or ``until-count`` (finished jobs).  Gives ``ClockRecord``."""
 
+    role = "operator"
+    is_driving = True
     action: str = "show"
     speed: float | None = None
     at: Whole | None = None
@@ -355,22 +391,24 @@ class Time(Request, frozen=True):
     count: Whole | None = None
 
 
-class Forecast(Request, frozen=True):
+class Forecast(Question, frozen=True):
     """Ask when every waiting job is expected to start: gives ``Forecasts``.  ``limit``: only so many, the first to
     start (0: all)."""
 
+    answer = "long"
     limit: Whole = 0
 
 
-class Shadow(Request, frozen=True):
+class Shadow(Question, frozen=True):
     """Ask what other policies would have done (``action`` ``show``, anyone may), or ``set`` which ones (at most four,
     none ends them): gives ``Shadows``."""
 
+    role = "operator"
     action: str = "show"
     policies: tuple[str, ...] = ()
 
 
-class Upload(Request, frozen=True):
+class Upload(Question, frozen=True):
     """Send a piece of a script that is too long for a frame (in JSON its bytes are Base64): gives ``Done``.  ``upload``: 8 to 64
     letters of 0-9 and a-f that the pieces share; ``offset``: where it begins; ``digest``: with the last piece, the SHA-256 of all
     bytes in hexadecimal letters, by which a submission then names the script."""
@@ -381,50 +419,48 @@ class Upload(Request, frozen=True):
     digest: str = ""
 
 
-class Metrics(Request, frozen=True):
+class Metrics(Question, frozen=True):
     """Ask for the metrics in the Prometheus text format: gives ``Text``."""
 
+    answer = "long"
 
-class Backup(Request, frozen=True):
+
+class Backup(Question, frozen=True):
     """Write a copy of the store to a path on the server's machine: gives ``Done``."""
 
+    role = "manager"
     path: str
 
 
-class Check(Request, frozen=True):
+class Check(Question, frozen=True):
     """Check the store and the invariants: gives ``Text``, or an error that names what is wrong."""
 
+    role = "operator"
 
-class ConfigShow(Request, frozen=True):
+
+class ConfigShow(Question, frozen=True):
     """Ask for the configuration in use: gives ``Text`` (TOML)."""
 
 
-class Reload(Request, frozen=True):
+class Reload(Question, frozen=True):
     """Read the configuration again: gives ``Text`` with what changed."""
 
+    role = "manager"
+    is_driving = True
 
-class Shutdown(Request, frozen=True):
+
+class Shutdown(Question, frozen=True):
     """Stop the daemon; jobs run on.  ``is_requeueing`` first queues those again that may be run again; ``is_with_jobs`` first
     ends those that still run.  Gives ``Done``."""
 
+    role = "manager"
+    is_driving = True
     is_with_jobs: bool = False
     is_requeueing: bool = False
 
 
-MUTATING: tuple[type[Request], ...] = (
-    Submit, Delete, Alter, Hold, Release, Move, Order, Rerun, ForceStart, Message, Signal, QueueControl, HostControl,
-    PolicySet, Fault,
-)  # fmt: skip
-"""Requests that change the server's state: answered when they are committed."""
+REQUESTS: tuple[type[Request], ...] = (*Command.__subclasses__(), *Question.__subclasses__())
+"""All verbs."""
 
-ASKING: tuple[type[Request], ...] = (
-    Hello, JobStatus, QueueStatus, HostStatus, ServerStatus, Explain, Wait, Trail, JobOutput, History, Subscribe, Time,
-    Forecast, Shadow, Upload, Metrics, Backup, Check, ConfigShow, Reload, Shutdown,
-)  # fmt: skip
-
-AnyRequest = (
-    Submit | Delete | Alter | Hold | Release | Move | Order | Rerun | ForceStart | Message | Signal | QueueControl
-    | HostControl | PolicySet | Fault | Hello | JobStatus | QueueStatus | HostStatus | ServerStatus | Explain | Wait | Trail
-    | JobOutput | History | Subscribe | Time | Forecast | Shadow | Upload | Metrics | Backup | Check | ConfigShow | Reload
-    | Shutdown
-)  # fmt: skip
+AnyRequest: Any = reduce(or_, REQUESTS)
+"""What goes over the socket."""

@@ -1,6 +1,6 @@
 """What a job asks for, as PBS writes it: ``select``, ``nodes``, ``ncpus``, ``mem``, ``walltime``, ``place``.
 
-Source: spec/pbs.md section 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
+Source: docs/spec/pbs.md section 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
 """
 
 from __future__ import annotations

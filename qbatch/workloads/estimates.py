@@ -2,10 +2,10 @@
 
 A model gives every job of a workload an estimate, once: all policies see the same.  What it draws comes from the seed, so that
 the same seed gives the same estimates on every machine.  No model gives an estimate below the run time but ``log`` and what is
-built on it: a job that runs longer than its user asked for stays such a job (design.md says what becomes of it).
+built on it: a job that runs longer than its user asked for stays such a job (docs/design.md says what becomes of it).
 
 Sources: ``f`` Feitelson and Weil 1998, section 3.3; ``tsafrir`` and the values of ``rounded`` up to 18 h Tsafrir, Etsion and
-Feitelson 2005 (spec/workloads.md 2.2).  Whole days above, and shares of exact estimates, are our own.
+Feitelson 2005 (docs/spec/workloads.md 2.2).  Whole days above, and shares of exact estimates, are our own.
 """
 
 from __future__ import annotations

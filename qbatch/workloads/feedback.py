@@ -1,7 +1,7 @@
 """Which job of a log its user waited for before the next was submitted, and how long the user thought then.
 
 SWF has two fields for it (17, the preceding job, and 18, the think time).  Where no job of a log has them they are derived
-(papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes after Zilber, Amit and Talby 2005).
+(docs/spec/papers.md 5.5, rule 14; sessions with gaps of at most 20 minutes after Zilber, Amit and Talby 2005).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A workload log in memory: its header, its 18 columns, and what was noticed while reading it.
 
-Rows stand in the order of design.md, law 5: by (submit, job number, line in the file), so the index
+Rows stand in the order of docs/design.md, law 5: by (submit, job number, line in the file), so the index
 of a row is the job's sequence.  Columns are as small as is exact, and a column that says -1
 throughout occupies no memory.
 """
@@ -58,7 +58,7 @@ class Log:
 
     @property
     def procs(self) -> Column:
-        """Return the processors of each job: requested if > 0, else allocated (design.md)."""
+        """Return the processors of each job: requested if > 0, else allocated (docs/design.md)."""
         return np.where(self["procs_requested"] > 0, self["procs_requested"], self["procs_allocated"])
 
 
@@ -132,7 +132,7 @@ def wall_clock(header: Header, second: float) -> str | None:
 
 
 def facts(log: Log) -> dict[str, Any]:
-    """Return what a log says in numbers, by the definitions of table 1.4 in spec/workloads.md, ready for JSON.
+    """Return what a log says in numbers, by the definitions of table 1.4 in docs/spec/workloads.md, ready for JSON.
 
     Run times and sizes are taken over every row, also rows that never ran; offered load is the work
     (run x allocated processors, requested where unknown) over machine x submit span.

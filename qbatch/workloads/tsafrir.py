@@ -1,9 +1,9 @@
 """Users' estimates of run times: few popular values hold most jobs, the largest most of all.
 
 Source: D. Tsafrir, Y. Etsion and D. G. Feitelson, *Modeling user runtime estimates*, Job Scheduling Strategies for Parallel
-Processing, 2005; constants and readings of its program in spec/workloads.md 2.2.  First the histogram: up to 20 popular *head*
-values with 89 % of the jobs, and a *tail* of many rare ones; then each job, the longest first, draws an estimate that its run
-time does not exceed.  Same draws on every machine: see ``draws`` and ``portable``.
+Processing, 2005; constants and readings of its program in docs/spec/workloads.md 2.2.  First the histogram: up to 20
+popular *head* values with 89 % of the jobs, and a *tail* of many rare ones; then each job, the longest first, draws an
+estimate that its run time does not exceed.  Same draws on every machine: see ``draws`` and ``portable``.
 """
 
 from __future__ import annotations

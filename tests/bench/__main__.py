@@ -25,7 +25,7 @@ from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
 from qbatch.replay.drivers import run_around_python
 from qbatch.workloads import Log, generate_log, read_log, write_log
-from tests.bench import coverage, deadlines, live, monitor, network, origin2000, slices, sweeps
+from tests.bench import agents, coverage, deadlines, live, monitor, network, origin2000, slices, sweeps
 from tests.bench.plain import plain_easy
 from tests.bench.timing import best
 from tests.daemon.harness import Daemon
@@ -183,6 +183,13 @@ def network_figures(report: Report, *, is_short: bool) -> None:
     network.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), is_short=is_short)
 
 
+def agent_figures(report: Report, *, is_short: bool) -> None:
+    """Measure the Gymnasium environment."""
+    report.say("\n## Agents\n\n| what | measured |\n|---|---|")
+    log = Path(__file__).resolve().parents[2] / "traces" / "demo-128.swf"
+    agents.figures(lambda label, figure: report.say(f"| {label} | {figure} |"), log, is_short=is_short)
+
+
 def sweeps_figures(report: Report, *, is_short: bool) -> None:
     """Measure sweeps."""
     report.say("\n## Sweeps\n\n| what | measured |\n|---|---|")
@@ -307,10 +314,11 @@ def main() -> None:
     only.add_argument("--slices", action="store_true", help="only time slices and the search; no file is written")
     only.add_argument("--network", action="store_true", help="only the closed network; no file is written")
     only.add_argument("--sweeps", action="store_true", help="only sweeps; no file is written")
+    only.add_argument("--agents", action="store_true", help="only the Gymnasium environment; no file is written")
     asked = parser.parse_args()
     some = (
         asked.monitor, asked.live, asked.replay, asked.origin2000, asked.deadlines, asked.slices, asked.network, asked.sweeps,
-        asked.coverage,
+        asked.coverage, asked.agents,
     )  # fmt: skip
     is_all = not any(some)
     if asked.monitor or is_all:
@@ -329,6 +337,8 @@ def main() -> None:
         network_figures(Report(), is_short=asked.short)
     if asked.sweeps:
         sweeps_figures(Report(), is_short=asked.short)
+    if asked.agents:
+        agent_figures(Report(), is_short=asked.short)
     if asked.coverage:
         coverage.report(is_short=asked.short)
 

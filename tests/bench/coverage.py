@@ -1,7 +1,7 @@
 """How often intervals of a comparison hold the truth, on logs whose truth is known: ``python -m tests.bench --coverage``.
 
 The truth of a pair of policies is the ratio of their mean waits over all the logs that are drawn; of chains it is exact.
-docs/statistics.md keeps what this printed.
+docs/explanation/statistics.md keeps what this printed.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def exchanged_on(path: str, draws: int) -> Iterator[Coverage]:
 
 
 def report(*, is_short: bool = False) -> None:
-    """Print the table of docs/statistics.md."""
+    """Print the table of docs/explanation/statistics.md."""
     logs, jobs = (20, 1000) if is_short else (400, 3000)
     print(
         f"| what ({jobs:,} jobs on {PROCS} processors) | logs | truth | held | below -100 % | differs | plain: held | "

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import files
 from pathlib import Path
 
 import pytest
 
 from qbatch.cli.main import COMMANDS
-from qbatch.cli.manual import EXIT_CODES, PBS_COMMANDS, escaped, pages, write
-from qbatch.cli.pbs.option_texts import OPTIONS
+from qbatch.cli.manual import PBS_COMMANDS, escaped, pages, write
+from qbatch.cli.pbs.start import command_of
 from tests.cli.pbs.test_processes import PBS_COMMANDS as TRIED
 
 ROOT = Path(__file__).parents[2]
@@ -30,16 +28,13 @@ def test_every_command_has_a_page() -> None:
 
 @pytest.mark.parametrize("name", PBS_COMMANDS)
 def test_every_option_is_explained_in_the_help_and_in_the_page(name: str) -> None:
-    command = import_module(f"qbatch.cli.pbs.{name}").COMMAND
-    told = {letter + ":" * bool(argument) for letter, (argument, _) in OPTIONS[name].items()}
-    assert told == set(re.findall("[^:]:?", command.letters))
     page = pages()[f"{name}.1"]
     out = subprocess.run(
         [sys.executable, "-c", f"from qbatch.cli.pbs.start import {name}; {name}()", "--help"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert out.startswith(f"usage: {name}")
-    for letter, (argument, meaning) in OPTIONS[name].items():
+    for letter, (argument, meaning) in command_of(name).options.items():
         assert f"\n  -{letter}{f' {argument}' if argument else ''}" in out
         assert " ".join(meaning.split()) in " ".join(out.split())
         assert f"\\fB\\-{letter}\\fR" in page
@@ -60,11 +55,6 @@ def test_a_command_with_exit_codes_of_its_own_has_them_in_its_page() -> None:
     assert "unknown job" not in pages_["qrun.1"]
     assert "unknown job" in pages_["qdel.1"]
     assert "outside of a job" in pages_["pbsdsh.1"]
-
-
-def test_the_exit_codes_are_those_of_the_design() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("Exit codes of `qbatch`:")[2]
-    assert all(f"{code} " in readme for code in EXIT_CODES if code != "130")
 
 
 def test_nothing_in_a_text_is_a_request() -> None:

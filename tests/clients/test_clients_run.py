@@ -1,4 +1,4 @@
-"""Real clients, unmodified, do real work through the process executor (spec/pbs.md section 7)."""
+"""Real clients, unmodified, do real work through the process executor (docs/spec/pbs.md section 7)."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
         names = {queue: submit(daemon, tmp_path, queue) for queue in ("long", "medium", "short")}
         daemon.until(names["long"], "S", 30)
         said = ask(daemon, Explain(names["long"]), Explanation)
-        assert "is on disk; long jobs have the machine again" in said.text
+        assert "is suspended to disk; long jobs have the machine again" in said.text
         waits = ask(daemon, Forecast(), Forecasts).jobs
         assert all(each.start is not None for each in waits), "forecasts know the slices"
         while True:  # jobs may be suspended while one asks: how many are is compared where that did not happen

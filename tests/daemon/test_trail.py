@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.questions.trail import trail_of
+from qbatch.daemon.questions.jobs import trail_of
 from qbatch.wire.records import JobRecord
 
 

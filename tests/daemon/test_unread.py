@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from qbatch.daemon.questions.page import MOST_BYTES
+from qbatch.daemon.questions.lists import MOST_BYTES
 from qbatch.daemon.unread import LITTLE_OF_CONNECTION, LITTLE_OF_USER, MOST_OF_ALL, MOST_OF_USER, Unread
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode

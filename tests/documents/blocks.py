@@ -1,25 +1,42 @@
-"""The blocks of code of a Markdown file, fenced and indented, each with its place."""
+"""The blocks of code of the Markdown documents, each with its place and with what its page asks a test to do with it.
+
+A comment of HTML before a block, which a reader of the page does not see, is for the test:
+
+- ``<!-- not run: REASON -->``: the block is not typed or executed; options of ``qbatch`` lines are still read by its parser;
+- ``<!-- before: COMMAND -->``: typed before the block: what the reader has done by then;
+- ``<!-- file: NAME -->``: the block is written to a file of this name before the page is run.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    [ROOT / "README.md", ROOT / "systemd" / "README.md", ROOT / "traces" / "README.md", *(ROOT / "docs").glob("*.md")]
+    [
+        *(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"),
+        ROOT / "systemd" / "README.md",
+        ROOT / "traces" / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
 )
-INDENT = "    "
+_FENCE = re.compile(r"( *)(```+)(.*)")
+_ASKED = re.compile(r" *<!-- (not run|before|file): (.*?) -->")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block: the document, the line of its first line, its language (``""`` if it is indented) and its lines."""
+    """A block: its document, the line of its first line, its language, its lines, and what the page asks of a test."""
 
     document: str
     line: int
     language: str
     lines: tuple[str, ...]
+    not_run: str = ""
+    before: str = ""
+    file: str = ""
 
     @property
     def text(self) -> str:
@@ -31,25 +48,23 @@ class Block:
 
 
 def blocks_of(path: Path) -> list[Block]:
-    """Return the blocks of a document; a fence that is never closed is a fault of the document."""
+    """Return the fenced blocks of a document; a fence that is never closed is a fault of the document."""
     document = str(path.relative_to(ROOT))
     lines = path.read_text(encoding="utf-8").splitlines()
     found: list[Block] = []
+    asked: dict[str, str] = {}
     place = 0
     while place < len(lines):
-        line = lines[place]
-        begin = place
-        if line.startswith("```"):
-            place = lines.index("```", place + 1)
-            found.append(Block(document, begin + 2, line[3:].strip(), tuple(lines[begin + 1 : place])))
-        elif line.startswith(INDENT) and (place == 0 or not lines[place - 1].strip()):
-            while place < len(lines) and (lines[place].startswith(INDENT) or not lines[place].strip()):
-                place += 1
-            inner = [each.removeprefix(INDENT) for each in lines[begin:place]]
-            while not inner[-1]:
-                inner.pop()
-            found.append(Block(document, begin + 1, "", tuple(inner)))
-            continue
+        if comment := _ASKED.fullmatch(lines[place]):
+            asked[comment[1].replace(" ", "_")] = comment[2]
+        elif fence := _FENCE.fullmatch(lines[place]):
+            indent, ticks, language = fence.groups()
+            end = lines.index(indent + ticks, place + 1)
+            inner = tuple(line.removeprefix(indent) for line in lines[place + 1 : end])
+            found.append(Block(document, place + 2, language.strip(), inner, **asked))
+            asked, place = {}, end
+        elif lines[place].strip():
+            assert not asked, f"{document}:{place + 1}: a comment for the tests stands before no block"
         place += 1
     return found
 

@@ -1,4 +1,4 @@
-"""The policies of docs/writing-policies.md keep the contract, and what the document says of each is so."""
+"""The policies of the guides and the tutorial keep the contract, and what the pages say of each is so."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ from tests.contract.test_policies import MACHINES, cases
 from tests.documents.blocks import ROOT, blocks_of
 from tests.harness import command
 
-DOCUMENT = ROOT / "docs" / "writing-policies.md"
+DOCUMENTS = [
+    ROOT / "docs" / "reference" / "policy-interface.md",
+    ROOT / "docs" / "tutorials" / "your-own-policy.md",
+    *sorted((ROOT / "docs" / "how-to").glob("*policy*.md")),
+]
 SECOND = 1_000_000
 ON_ONE_POOL = {"BestFit"}
+IN_CONTRACT = ("WidestFirst", "FairShare", "Multifactor", "Express", "Guarded")
 
 
 def codes() -> list[str]:
-    return [block.text for block in blocks_of(DOCUMENT) if block.language == "python"]
+    """Return the code of each policy that a page lets its reader write into a file, once."""
+    blocks = [block for path in DOCUMENTS for block in blocks_of(path) if block.language == "python" and block.file]
+    return list({name_of(block.text): block.text for block in blocks if "def decide" in block.text}.values())
 
 
 def name_of(code: str) -> str:
@@ -71,19 +78,19 @@ def test_the_contract_is_kept(tmp_path: Path) -> None:
         (tmp_path / f"{name.lower()}.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
         [Path(sys.executable).with_name("pytest"), "-v", "-p", "no:cacheprovider", ROOT / "tests" / "contract",
-         "--policy", "widestfirst:WidestFirst", "--policy", "fairshare:FairShare", "--policy", "multifactor:Multifactor"],
+         *(word for name in IN_CONTRACT for word in ("--policy", f"{name.lower()}:{name}"))],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("WidestFirst", "FairShare", "Multifactor"):
+    for name in IN_CONTRACT:
         assert len(re.findall(rf"\[{name.lower()}:{name}\b.* PASSED", done.stdout)) > 10, done.stdout
 
 
 def test_the_examples_compare_policies_under_which_jobs_wait(tmp_path: Path) -> None:
     (tmp_path / "widest.py").write_text(next(code for code in codes() if "WidestFirst" in code), encoding="utf-8")
-    lines = [line for block in blocks_of(DOCUMENT) for line in block.lines if "widest:WidestFirst" in line or "generate" in line]
+    lines = [line for block in blocks_of(DOCUMENTS[0]) for line in block.lines]
     replays = 0
-    for line in (line for line in lines if line.startswith(("qbatch replay", "qbatch generate"))):
+    for line in (line for line in lines if line.startswith(("qbatch replay", "qbatch generate origin2000"))):
         words = [str(ROOT / word) if word.startswith("traces/") else word for word in line.split()[1:]]
         is_replay = words[0] == "replay"
         done = command(*words, *(["--json", "--quiet"] if is_replay else []), cwd=tmp_path)
@@ -121,7 +128,7 @@ def test_the_least_used_user_comes_first() -> None:
 
 
 def test_what_the_document_names_is_there() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+    text = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
     for path in re.findall(r"`(qbatch/[\w/]+\.py)`", text):
         assert (ROOT / path).exists(), path
     view = engine_view()

@@ -51,7 +51,7 @@ def test_the_books_agree_through_a_suspension() -> None:
 def test_work_that_the_cluster_loses_is_found() -> None:
     engine = engine_with(at10=[Suspend(0)])
     engine._cluster.runs.state.runs[0].done = 5
-    with pytest.raises(AuditError, match="job 7: 25 processor-microseconds of work on the books, 20 were done"):
+    with pytest.raises(AuditError, match="job 7: 25 processor-microseconds of work recorded, 20 were done"):
         engine.handle(10, [Woken()])
 
 

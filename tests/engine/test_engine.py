@@ -98,7 +98,7 @@ def test_a_policy_cannot_write_into_its_view() -> None:
         (Start(1, (Chunk(0, 3, 0.5),)), "its memory is 0.5, not a whole number"),  # type: ignore[arg-type]
         (Start(1, (Chunk(0, 3, 0, True),)), "its count is True, not a whole number"),
         (Start(1, (Chunk(np.int64(0), 3),), 5, is_trial=True), "its host is .*0.*, not a whole number"),
-        (Start(1), "no host has room for 3 processors"),
+        (Start(1), "no host can now hold a job of 3 processors"),
         (Start(1, (Chunk(0, 3),)), "has 2 processors free"),
         (Start(0), "is running"),
         (Start(1, (), 0), "until must be later"),

@@ -140,7 +140,7 @@ def test_a_policy_that_shares_hosts_among_all_does_not_take_over_who_is_on_disk_
     assert at is not None
     engine.handle(at, [])
     assert engine.state_of(0) is State.SUSPENDED
-    with pytest.raises(UsageError, match="while 1 job on disk gave their memory back"):
+    with pytest.raises(UsageError, match="while 1 job suspended to disk gave their memory back"):
         engine.exchange_policy(load_policy("equispatial"))
     assert engine.phase() is not None
     engine.exchange_policy(load_policy("easy"))

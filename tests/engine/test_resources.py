@@ -63,7 +63,7 @@ def test_the_engine_fills_in_what_a_policy_leaves_out_and_refuses_what_is_wrong(
 
 def test_what_is_not_free_is_refused() -> None:
     for start in (Start(1), Start(1, (Chunk(0, 1),)), Start(1, (Chunk(0, 1),), until=9, is_trial=True)):
-        with pytest.raises(DecisionError, match=r"no host has room|host a has 1 gpu free"):
+        with pytest.raises(DecisionError, match=r"no host can now hold|host a has 1 gpu free"):
             engine_with([Start(0), start]).handle(0, [job(1, gpu=1), job(2, gpu=2)])
 
 

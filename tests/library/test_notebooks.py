@@ -1,20 +1,18 @@
-"""The notebooks and every block of docs/notebook.md run, offline, from beginning to end."""
+"""The notebooks run, offline, from beginning to end; the blocks of the guide do in tests/documents/test_blocks.py."""
 
 from __future__ import annotations
 
-import ast
 import os
-import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.documents.blocks import ROOT, blocks_of
+from tests.documents.blocks import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-DOCUMENT = ROOT / "docs" / "notebook.md"
+DOCUMENT = ROOT / "docs" / "how-to" / "use-in-a-notebook.md"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -48,22 +46,4 @@ def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
 def test_there_are_two_notebooks_and_the_document_names_them() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert [path.stem for path in NOTEBOOKS] == ["compare-policies", "own-policy"]
-    assert all(f"(notebooks/{path.name})" in text for path in NOTEBOOKS)
-
-
-def test_every_block_of_the_document_runs_in_its_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(ROOT / "traces", tmp_path / "traces")
-    monkeypatch.chdir(tmp_path)
-    blocks = [block for block in blocks_of(DOCUMENT) if block.language == "python"]
-    assert len(blocks) >= 10
-    space: dict[str, object] = {"__name__": "__notebook__"}
-    for block in blocks:
-        code = compile(block.text, block.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        exec(code, space)  # the cells that readers copy
-    said = capsys.readouterr().out
-    assert "there is no policy 'esay'; did you mean 'easy'" in said
-    assert "F 3600.0 s" in said
-    assert (tmp_path / "utilisation.pdf").exists()
-    assert (tmp_path / "kept" / "result.json").exists()
+    assert all(f"(../notebooks/{path.name})" in text for path in NOTEBOOKS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 import qbatch
 from qbatch.sweeps.table import TABLE
-from tests.documents.blocks import ROOT, blocks_of
 from tests.sweeps.samples import swept, write_sample
 
 GRID = {"load": "0.8:1:0.2", "seed": "1:3", "estimates": "f:2"}
@@ -85,16 +83,6 @@ def test_a_class_typed_in_a_program_runs_in_its_process(log: str, tmp_path: Path
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "write it to a module" in done.stdout
-
-
-def test_the_block_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "traces", tmp_path / "traces")
-    monkeypatch.chdir(tmp_path)
-    (block,) = [block for block in blocks_of(ROOT / "docs" / "sweeps.md") if block.language == "python"]
-    space: dict[str, object] = {"__name__": "__block__"}
-    exec(compile(block.text, block.name, "exec"), space)
-    assert len(space["sweep"]) == 18  # type: ignore[arg-type]
-    assert (tmp_path / "wait.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_mistakes_are_said_in_arguments(log: str) -> None:

@@ -125,7 +125,7 @@ def test_the_truth_of_chains_is_held_as_often_as_is_said() -> None:
 
 
 def test_the_truth_of_generated_logs_is_held_as_often_as_is_said() -> None:
-    """A short run of ``python -m tests.bench --coverage``, of which docs/statistics.md keeps the whole."""
+    """A short run of ``python -m tests.bench --coverage``, of which docs/explanation/statistics.md keeps the whole."""
     for found in of_logs(0.4, 60, 1500):
         assert found.held >= 0.85, found
         assert found.impossible == 0

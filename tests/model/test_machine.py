@@ -57,10 +57,10 @@ def test_a_machine_file_is_read_whole() -> None:
         (("cpus = 64", "cpus = 0"), "line 10, key 'cpus': 0 is not a whole number from 1"),
         (("cpus = 64", "cpus = 6.5"), "line 10, key 'cpus': 6.5 is not a whole number"),
         (("cpus = 64", "cpu = 64"), "line 10, key 'cpu': is not known in .*did you mean 'cpus'"),
-        (('"64GB"', '"64 buckets"'), "line 7, key 'memory': '64 buckets' is no memory size"),
+        (('"64GB"', '"64 buckets"'), "line 7, key 'memory': '64 buckets' is not a memory size"),
         (("n[01-03]", "n[03-01]"), "line 9, key 'name': .*runs backwards"),
         (("n[01-03]", "n[01"), "line 9, key 'name': .*not closed"),
-        (("n[01-03]", "eir"), "line 9, key 'name': the host 'eir' is there twice"),
+        (("n[01-03]", "eir"), "line 9, key 'name': the host 'eir' appears twice"),
         (
             ('hosts = ["eir"]', 'hosts = ["eri"]'),
             "line 20, key 'hosts': there is no host or pool 'eri'; did you mean 'eir'",
@@ -69,9 +69,9 @@ def test_a_machine_file_is_read_whole() -> None:
         (("cpus = 64\n", ""), "line 8, key 'host': the host .*needs cpus"),
         (('name = "n[01-03]"\n', ""), "line 8, key 'host': needs a name"),
         (("cpus = 64", "cpus = 128.5"), "line 10, key 'cpus': 128.5 is not"),
-        (('"512 MiB"', '"64GBs"'), "line 11, key 'memory': '64GBs' is no memory size"),
-        (('pool = "small"', "pool = 3"), "line 12, key 'pool': 3 is no text; put it in quotes"),
-        (("schema = 1", "schema = 1\nname = 3"), "line 3, key 'name': 3 is no text"),
+        (('"512 MiB"', '"64GBs"'), "line 11, key 'memory': '64GBs' is not a memory size"),
+        (('pool = "small"', "pool = 3"), "line 12, key 'pool': 3 is not a text; put it in quotes"),
+        (("schema = 1", "schema = 1\nname = 3"), "line 3, key 'name': 3 is not a text"),
         (("per_host = 3", "per_host = 0"), "line 18, key 'per_host': 0 is not a whole number from 1"),
         (("per_host = 3", "limit = 0"), "line 18, key 'limit': 0 is not a whole number from 1"),
         (("per_host = 3", "per_user = 0"), "line 18, key 'per_user': 0 is not a whole number from 1"),
@@ -148,12 +148,12 @@ def test_classes_of_two_kinds_and_limits_of_hosts_are_read() -> None:
         (("{ large = 3", "{ large = -3"), "line 9, key 'limits': large = -3 is not a whole number from 0"),
         (("{ large = 3", "{ large = true"), "line 9, key 'limits': large = True is not a whole number"),
         (("limits = { large = 3, small = 4 }", "limits = 3"), "line 9, key 'limits': must be a table"),
-        (('kind = "time"', 'kind = "tme"'), "line 12, key 'kind': 'tme' is no kind of class; use one of time, size"),
+        (('kind = "time"', 'kind = "tme"'), "line 12, key 'kind': 'tme' is not a kind of class; use one of time, size"),
         (("goes_first = true", "goes_first = 1"), "line 16, key 'goes_first': must be true or false"),
         (("cpu_time = 3600", "procs = 2"), "key 'procs': bounds no class of the kind 'time'; leave it out of 'short'"),
         (('procs = 2', 'reserve_wait = 2'), "key 'reserve_wait': bounds no class of the kind 'size'"),
         (('kind = "size"', ""), "key 'kind': classes are all plain, or each is of the kind time or size"),
-        (('name = "long"', 'name = "short"'), "line 18, key 'name': the class 'short' is there twice"),
+        (('name = "long"', 'name = "short"'), "line 18, key 'name': the class 'short' appears twice"),
         (("limit = 20", "time = 4000\ncpu_time = 3600"), "line 18, key 'name': no job can be in the class 'long': 'short'"),
         (('["large", "small"]', '["small", "short"]'), "line 8, key 'serves': 'short' is a time class; .*small, large"),
         (("procs = 8", "procs = 1"), "line 27, key 'name': the class 'large' is below 'small': smallest first"),
@@ -188,7 +188,7 @@ name = "any"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' is there twice"),
+        (('name = "any"', 'name = "quick"\nprocs = 8'), "line 13, key 'name': the class 'quick' appears twice"),
         (("procs = 4", "limit = 4"), "line 10, key 'name': no job can be in the class 'quick': 'narrow' stands before"),
         (('name = "any"', 'name = "any"\nprocs = 4\ntime = 9'), "line 13, key 'name': no job .*'any': 'narrow'"),
         (('name = "any"', 'name = "any"\ntime = 60'), "line 13, key 'name': no job .*'any': 'quick'"),
@@ -270,7 +270,7 @@ def test_when_processors_alone_decide() -> None:
 
 
 def test_the_example_of_the_manual_is_a_machine_file() -> None:
-    manual = (Path(__file__).resolve().parents[2] / "docs" / "machine.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "machine-file.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)
     machine = parse_machine(example, "machine.md")
     assert (len(machine.hosts), machine.hosts[-1].limits, machine.per_user) == (65, (("short", 4),), 3)
@@ -313,7 +313,7 @@ def test_named_resources_are_read_and_written() -> None:
         (("gpu = 2", "gpu = -2"), "line 7, key 'resources': gpu = -2 is not a whole number from 0"),
         (("gpu = 2", "gpu = true"), "line 7, key 'resources': gpu = True is not a whole number"),
         (("gpu = 2", "gpu = 2.5"), "line 7, key 'resources': gpu = 2.5 is not a whole number"),
-        (("gpu = 2", '"gpu:a100" = 2'), "line 7, key 'resources': 'gpu:a100' is no name; .*types of it are not supported yet"),
+        (("gpu = 2", '"gpu:a100" = 2'), "line 7, key 'resources': 'gpu:a100' is not a name; .*types of it are not supported yet"),
         (("gpu = 2", "ncpus = 2"), r"line 7, key 'resources': 'ncpus' has a key of its own; write cpus = \.\.\."),
         (("single_host = true", ""), "line 7, key 'resources': count only where .* write single_host = true"),
         (("resources = { f", "resource = { f"), "line 12, key 'resource': is not known in .*; did you mean 'resources'"),

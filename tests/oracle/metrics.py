@@ -1,4 +1,4 @@
-"""The metrics of a finished schedule, each from its definition (papers.md 0.3), over plain lists.
+"""The metrics of a finished schedule, each from its definition (docs/spec/papers.md 0.3), over plain lists.
 
 Integers are summed exactly and divided once; ratios are summed with `math.fsum`. What has no
 value (a mean over no jobs, a share of no time) is None.

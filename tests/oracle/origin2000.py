@@ -1,5 +1,5 @@
 """Oracle for the scheduling policies of paper 004 (NCSA Origin 2000), written from the specification alone
-(papers.md 0, 3.1-3.4, 3.7; design.md "The meaning of one instant").  Times: integer microseconds.  Memory: bytes.
+(docs/spec/papers.md 0, 3.1-3.4, 3.7; docs/design.md "The meaning of one instant").  Times: integer microseconds.  Memory: bytes.
 Plain and slow on purpose."""
 
 from dataclasses import dataclass

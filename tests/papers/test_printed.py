@@ -1,4 +1,4 @@
-"""The arithmetic of the printed tables (spec/papers.md, R001, rows A): typed in right, and errors where they were."""
+"""The arithmetic of the printed tables (docs/spec/papers.md, R001, rows A): typed in right, and errors where they were."""
 
 from itertools import pairwise
 

@@ -417,7 +417,7 @@ def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -
 
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "qops-results.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "papers" / "qops-results.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
     assert len(told) == 199
     of_logs = {name: verdict for name, verdict in told.items() if name.startswith(("ctc.", "sdsc."))}

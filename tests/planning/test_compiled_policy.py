@@ -1,4 +1,4 @@
-"""The compiled policy of docs/writing-policies.md, in a file of its own: replayed compiled, run live, explained."""
+"""The compiled policy of docs/how-to/write-a-compiled-policy.md, in a file of its own: replayed compiled, run live, explained."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ WHOLE_JOBS = {name: machine for name, machine in MACHINES.items() if name != "ch
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The document's code as a module in a file."""
     folder = tmp_path_factory.mktemp("own")
-    blocks = [block.text for block in blocks_of(ROOT / "docs" / "writing-policies.md") if block.language == "python"]
-    (code,) = [text for text in blocks if "CompiledPolicy" in text]
+    blocks = blocks_of(ROOT / "docs" / "how-to" / "write-a-compiled-policy.md")
+    (code,) = [block.text for block in blocks if block.file == "multifactor.py"]
     (folder / "multifactor.py").write_text(code, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:

@@ -1,4 +1,4 @@
-"""The deadline schedulers the slow and obvious way, written from spec/papers.md 2.8 and the words of that page alone.
+"""The deadline schedulers the slow and obvious way, written from docs/spec/papers.md 2.8 and the words of that page alone.
 
 QoPS, MSB, MRT and the slack-based scheduler on one pool of processors; times are integer microseconds.  A row is a job's
 place in the workload, and its sequence.  A plan is a dictionary from row to planned start, in placement order.

@@ -1,7 +1,7 @@
-"""Who waits for whom in a log the slow and obvious way, written from rule 14 of spec/papers.md 5.5 alone.
+"""Who waits for whom in a log the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
 
 Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a log, from that rule and
-"The meaning of one instant" of design.md.
+"The meaning of one instant" of docs/design.md.
 """
 
 from __future__ import annotations

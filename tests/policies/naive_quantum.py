@@ -1,4 +1,4 @@
-"""Immediate service and "soon" the slow and obvious way, written from spec/papers.md 3.3, 3.4 and 3.7 and its words alone.
+"""Immediate service and "soon" the slow and obvious way, written from docs/spec/papers.md 3.3, 3.4 and 3.7 and its words alone.
 
 Jobs that may live on one of several hosts with memory; the inner policy is a list scheduler with ``depth`` reservations,
 in order of submission or by LXF&W.  Availability is looked up by adding up, at every instant that matters.

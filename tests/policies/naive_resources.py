@@ -1,5 +1,5 @@
-"""EASY and conservative backfilling on hosts with named resources, written from the words of spec/production.md 1.3 and 1.4
-and of design.md: lists, no profile, no host order but "the fewest free processors, then host order".
+"""EASY and conservative backfilling on hosts with named resources, written from the words of docs/spec/production.md 1.3 and 1.4
+and of docs/design.md: lists, no profile, no host order but "the fewest free processors, then host order".
 
 A *need* is a tuple of amounts: processors, memory, then the named resources of the machine.
 """

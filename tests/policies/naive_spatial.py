@@ -1,4 +1,4 @@
-"""EQspatial the slow and obvious way, from spec/papers.md 3.5 and 3.7 item 11, on hosts that do not count memory.
+"""EQspatial the slow and obvious way, from docs/spec/papers.md 3.5 and 3.7 item 11, on hosts that do not count memory.
 
 Processors are dealt out one by one; every instant is looked at by itself.
 """

@@ -1,4 +1,4 @@
-"""The closed fork-join network the slow and obvious way, written from spec/papers.md 5.1 to 5.5 alone.
+"""The closed fork-join network the slow and obvious way, written from docs/spec/papers.md 5.1 to 5.5 alone.
 
 Jobs circulate between processors, each with a queue of its own, and one I/O station.  Lists, and scans of them.
 Times are integer microseconds once drawn; means, intervals, windows and the horizon are given in seconds.

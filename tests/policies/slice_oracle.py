@@ -1,4 +1,4 @@
-"""The time-sliced schedulers the slow and obvious way, written from spec/papers.md 4.10 and design.md alone.
+"""The time-sliced schedulers the slow and obvious way, written from docs/spec/papers.md 4.10 and docs/design.md alone.
 
 SCOJO-PECT with conservative or EASY backfilling, with and without groups, and the bottom-line search inside its slices.
 Times are integer microseconds.  A row is a job's place in the workload, and its sequence.  A profile is a list of

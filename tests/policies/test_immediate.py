@@ -284,7 +284,7 @@ def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None
     assert engine.state_of(0) is State.RUNNING
     assert engine.view().running[0].expected_end == 1030 * SECOND
     assert engine.view().queue.tolist() == [1]
-    with pytest.raises(DecisionError, match="it runs no trial"):
+    with pytest.raises(DecisionError, match="it is not a trial"):
         engine.handle(631 * SECOND, [Returned(0)])
 
 

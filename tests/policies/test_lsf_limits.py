@@ -197,7 +197,7 @@ def test_a_limit_is_named_with_its_class_and_its_key() -> None:
     hosts = (Host("a", 8, limits=(("any", 1),)), Host("b", 8))
     changed = Machine(hosts, single_host=True, classes=(JobClass("any", per_host=2),))
     assert explained([short] * 4, changed)[4].text == (
-        "every host of its class runs as many as may: a (1 of class any, limits = 1), b (2 of class any, per_host = 2)"
+        "every host of its class runs as many jobs as it may: a (1 of class any, limits = 1), b (2 of class any, per_host = 2)"
     )
 
 
@@ -231,7 +231,7 @@ def test_room_and_a_larger_class_that_waits_are_told_apart() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
     told = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
     assert told[2].text == "no host that may run another job of class slow_large has 4 processors free"
-    assert told[3].text == "host a has room, but job 2 of class slow_large waits there first"
+    assert told[3].text == "host a has enough free, but job 2 of class slow_large waits there first"
     assert told[3].blocked_by == (1,)
     told = explained([(0, 1, 50, 1)] * 3, machine)
     assert told[3].text == "2 jobs of time class quick run, limit = 2"
@@ -262,7 +262,7 @@ def test_what_an_explanation_says_of_the_hosts_is_so(
                 assert open_ones
                 assert not roomy
             elif reason.code == "order":
-                assert any(f"host {machine.hosts[host].name} has room" in reason.text for host in roomy)
+                assert any(f"host {machine.hosts[host].name} has enough free" in reason.text for host in roomy)
                 (other,) = reason.blocked_by
                 assert all(view.free[host] < view.jobs[other].procs for host in roomy[:1])
             else:
@@ -285,5 +285,5 @@ def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait
     Calendar(work, machine, load_policy("lsf"), is_audited=True).run(observe=look)
     assert texts == [
         "no host that may run another job of class slow_large has 4 processors and 3GB of memory free",
-        "host a has room, but job 2 of class slow_large waits there first",
+        "host a has enough free, but job 2 of class slow_large waits there first",
     ]

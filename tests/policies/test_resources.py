@@ -1,4 +1,5 @@
-"""Named resources of hosts: worked case 7 of spec/production.md, and random workloads against an oracle, live and compiled."""
+"""Named resources of hosts: worked case 7 of docs/spec/production.md, and random workloads against an oracle, live and
+compiled."""
 
 from __future__ import annotations
 

@@ -251,7 +251,8 @@ WITH_MEMORY = {
 @pytest.mark.parametrize("machine", WITH_MEMORY.values(), ids=WITH_MEMORY.keys())
 @pytest.mark.parametrize("policy", ["scojo", "scojo:backfill=easy", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
 def test_where_hosts_matter_who_is_on_disk_always_goes_on_in_the_slice_of_its_class(policy: str, machine: Machine) -> None:
-    """What is on disk gives its memory to other classes, and its own class leaves it: papers.md 4.2 and 4.10, rules 4 and 6."""
+    """What is on disk gives its memory to other classes, and its own class leaves it: docs/spec/papers.md 4.2 and 4.10,
+    rules 4 and 6."""
     draw, suspended = random.Random(str(machine)), 0
     for seed in range(25):
         jobs = random_asked(seed, 10, 30, LASTING)

@@ -83,7 +83,7 @@ def test_a_piece_that_lasts_beyond_its_slice_is_named() -> None:
 
 
 def test_classes_that_are_always_there_have_the_shares_of_their_slices() -> None:
-    """8.3, 24.4 and 67.3 % (spec/papers.md 4.10, rule 2), within 2 points."""
+    """8.3, 24.4 and 67.3 % (docs/spec/papers.md 4.10, rule 2), within 2 points."""
     jobs = []
     for number in range(120):
         jobs += [(0, 4, 500), (0, 4, 5000)] if number < 60 else [(0, 4, 500)]

@@ -28,10 +28,10 @@ def happened(policy: str) -> list[str]:
 def test_quanta_suspensions_and_the_way_back_to_the_queue_are_named() -> None:
     assert happened("immediate:inner=easy,protect=10") == [
         "arrived 1(1); started 1(1)",
-        "arrived 2(2); started 2(2) for a quantum; suspended 1(1)",
+        "arrived 2(2); started 2(2) for a trial run; suspended 1(1)",
         "ended 2(2); resumed 1(1)",
-        "arrived 3(3); started 3(3) for a quantum; suspended 1(1)",
-        "waits again after its quantum 3(3); resumed 1(1)",
+        "arrived 3(3); started 3(3) for a trial run; suspended 1(1)",
+        "waits again after its trial run 3(3); resumed 1(1)",
         "ended 1(1); started 3(3)",
         "ended 3(3)",
     ]

@@ -45,11 +45,11 @@ QUANTA = [(0, 4, 1000, 2000), (100, 2, 30, 200), (200, 2, 500, 600)]
 def test_who_is_suspended_for_a_quantum_and_goes_on_is_told() -> None:
     assert story(QUANTA, "immediate:inner=easy,protect=10,quantum=60", 1, one_host(4)) == [
         "0 s arrived; 0 ahead in the queue",
-        "0 s started when nothing had just ended; it had waited 0 s",
-        "100 s suspended for job 2, which gets a quantum; it had run for 100 s",
-        "130 s resumed on 4 processors after 30 s: job 2 has gone",
-        "200 s suspended for job 3, which gets a quantum; it had run for 70 s since it went on",
-        "260 s resumed on 4 processors after 60 s: job 3 has gone",
+        "0 s started when no job had just ended; it had waited 0 s",
+        "100 s suspended for job 2, which gets a trial run; it had run for 100 s",
+        "130 s resumed on 4 processors after 30 s: the trial run of job 2 is over",
+        "200 s suspended for job 3, which gets a trial run; it had run for 70 s since it resumed",
+        "260 s resumed on 4 processors after 60 s: the trial run of job 3 is over",
         "1090 s ended 1090 s after its first start, its run time is 1000 s; it was started immediate",
     ]
 
@@ -57,8 +57,8 @@ def test_who_is_suspended_for_a_quantum_and_goes_on_is_told() -> None:
 def test_a_quantum_and_the_wait_after_it_are_told() -> None:
     assert story(QUANTA, "immediate:inner=easy,protect=10,quantum=60", 3, one_host(4)) == [
         "200 s arrived; 0 ahead in the queue",
-        "200 s started for a quantum of 60 s when nothing had just ended; it had waited 0 s",
-        "260 s its quantum is over without its end; it waits again, from the beginning",
+        "200 s started for a trial run of 60 s when no job had just ended; it had waited 0 s",
+        "260 s its trial run is over before its end; it waits again, from the beginning",
         "260 s waits [processors] needs 2 processors, 0 are free",
         "1090 s started after the end of job 1; it had waited 890 s",
         "1590 s ended 1390 s after its first start, its run time is 500 s; it was started immediate",
@@ -70,7 +70,7 @@ def test_a_guest_that_outgrows_its_memory_is_told_so() -> None:
     lines = story(
         [(0, 2, 100, 100), (10, 2, 50, 50)], "immediate:inner=easy,protect=1,quantum=60,memory=40", 2, machine
     )
-    assert lines[2] == "10 s it uses more memory than a quantum gives; it waits again, from the beginning"
+    assert lines[2] == "10 s it uses more memory than its trial run has; it waits again, from the beginning"
 
 
 def test_shares_that_change_are_told() -> None:
@@ -108,10 +108,10 @@ class _Slices:
 def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told() -> None:
     assert story([(0, 4, 4, 10)], _Slices(), 1, one_host(4)) == [
         "0 s arrived; 0 ahead in the queue",
-        "0 s started on 2 of 4 processors for 5 s when nothing had just ended; it had waited 0 s",
-        "5 s suspended: its time is over; it had run for 5 s",
+        "0 s started on 2 of 4 processors for 5 s when no job had just ended; it had waited 0 s",
+        "5 s suspended at the end of its time; it had run for 5 s",
         "8 s resumed on 1 processor after 3 s",
-        "9 s suspended; it had run for 1 s since it went on",
+        "9 s suspended; it had run for 1 s since it resumed",
         "10 s resumed on 1 processor after 1 s",
         "15 s ended 15 s after its first start, its run time is 4 s; it was started immediate",
     ]

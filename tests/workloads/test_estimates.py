@@ -23,7 +23,7 @@ from qbatch.workloads.tsafrir import tsafrir_estimates
 
 SECOND = 1_000_000
 HOUR = 3600
-# Typed by hand from the model's list (spec/workloads.md 2.2), in seconds.
+# Typed by hand from the model's list (docs/spec/workloads.md 2.2), in seconds.
 POPULAR = [300, 600, 900, 1200, 1800, *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))]
 TEXTS = [
     "log", "perfect", "f:1", "f:2.5", "exact", "exact:share=0.4", "exact:share=0.4,rest=f:5", "rounded", "rounded:of=perfect",
@@ -179,7 +179,7 @@ def test_a_model_has_one_name(text: str, name: str) -> None:
         ("exact:rest=wild", "there is no model 'wild'"),
         ("exact:rest=f:2,rest=f:3", "no parameter 'rest'"),
         ("perfect:share=1", r"no parameter 'share' \(it takes none\)"),
-        ("rounded:of", "'of' is no parameter; write name=value"),
+        ("rounded:of", "'of' is not a parameter; write name=value"),
         ("tsafrir:largest=-1", "largest=-1 is not a whole number from 0"),
         ("rounded:of=rounded:of=rounded:of=rounded:of=log", "models inside each other"),
         ("", "there is no model ''"),
@@ -225,7 +225,7 @@ def test_a_list_of_models_is_split_between_models_not_between_their_parameters()
 
 
 def test_the_document_has_every_model_in_its_form_and_what_it_gives() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-estimates.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\S+)` \| (.*) \|$", document, re.MULTILINE))
     assert list(rows) == [model.form for model in MODELS.values()]
     for model in MODELS.values():

@@ -1,4 +1,4 @@
-"""The numbers of a log and what is off in it, against spec/workloads.md, table 1.4."""
+"""The numbers of a log and what is off in it, against docs/spec/workloads.md, table 1.4."""
 
 from pathlib import Path
 

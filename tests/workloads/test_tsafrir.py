@@ -16,7 +16,7 @@ from qbatch.workloads.transform import taken, users_estimates
 from qbatch.workloads.tsafrir import HEAD, _head_ranks, _head_times, bins_of, estimate_histogram, tsafrir_estimates
 
 HOUR = 3600
-# The popularity ranks of spec/workloads.md 2.2, row by row.
+# The popularity ranks of docs/spec/workloads.md 2.2, row by row.
 ROWS = """3 1 1 1; 1 3 4 6; 4 4 10 5; 17 2 14 3; 13 12 20 7; 7 9 2 2; 8 8 3 18; 18 18 7 19; 2 6 12 4; 6 7 6 11; 16 11 19 20;
 10 20 5 9; 5 16 18 10; 15 5 16 14; 14 14 9 13; 19 13 17 16; 11 10 15 15; 12 15 13 17; 9 17 8 8; 20 19 11 12"""
 RANKS = [[int(each) for each in row.split()] for row in ROWS.split(";")]

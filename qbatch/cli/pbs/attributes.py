@@ -9,9 +9,59 @@ from __future__ import annotations
 
 import re
 
-from qbatch.cli.pbs.command import CommandFault
+from qbatch.cli.pbs.command import TAKEN, CommandFault, Options
 from qbatch.wire.identifiers import expand_id
 from qbatch.wire.staging import SANDBOXES, parse_staging
+
+ATTRIBUTE_OPTIONS: Options = {
+    "a": ("date_time", "The job may start from then on: [[CC]YY]MMDDhhmm[.SS]."),
+    "A": ("account_string", "A text for the accounting."),
+    "c": ("interval", "Checkpointing: n, s, c, w, c=minutes, w=minutes or u; kept and shown."),
+    "e": ("path", "The file for standard error, relative to the directory of the submission; a directory is taken too."),
+    "j": ("join", "Write both streams into one file: oe into that of output, eo into that of error, n into two."),
+    "k": ("keep", "Keep files on the host: letters of o, e, d, or n."),
+    "l": ("resource_list", "What the job asks for: select=2:ncpus=4:mem=8gb, place=scatter, walltime=1:00:00, ..."),
+    "m": ("mail_events", "When to send mail: letters of a (abort), b (begin), e (end), j (each subjob), or n."),
+    "M": ("user_list", "To whom mail goes."),
+    "n": ("", "Torque: the job takes whole hosts."),
+    "N": ("name", "The name of the job; without it that of the script."),
+    "o": ("path", "The file for standard output, as -e."),
+    "p": ("priority", "The user's priority, from -1024 to 1023."),
+    "P": ("project", "The project of the job."),
+    "r": ("y|n", "Whether the job may run again from its beginning."),
+    "R": ("o|e|oe", "Remove these files if the job ends well."),
+    "S": ("path_list", "The shell that runs the script."),
+    "u": ("user_list", "The user under whom the job runs: only the own one is taken."),
+    "v": ("variable_list", "Variables of the job's environment: A,B=x,C='x,y'."),
+    "W": ("attribute=value", "Further attributes: depend=afterok:12, block=true, umask=022, stagein=..., sandbox=PRIVATE, ..."),
+}
+"""Options of ``qsub`` and ``qalter``."""
+
+SUBMISSION_OPTIONS: Options = {
+    **ATTRIBUTE_OPTIONS,
+    "b": ("seconds", "Taken; it changes nothing here (Torque: how long to try)."),
+    "C": ("prefix", "What directive lines begin with, in place of #PBS; '' reads none."),
+    "d": ("directory", "Torque: where the job begins."),
+    "D": ("directory", "Refused, but for /: a job has no root directory of its own."),
+    "E": TAKEN,
+    "f": ("", "Taken; qsub never goes into the background."),
+    "F": ("arguments", "Torque: arguments of the script, in one word."),
+    "G": ("", "Refused: there is no Windows here."),
+    "h": ("", "Hold the job until qrls releases it."),
+    "I": ("", "Refused: interactive jobs are not supported yet."),
+    "J": ("X-Y[:Z][%max]", "Submit an array of jobs; max: how many may run at once."),
+    "K": ("seconds", "Refused: the key kill_delay of the configuration says how long a job has."),
+    "L": ("request", "Refused: write -l select or -l nodes."),
+    "q": ("destination", "The queue: queue, queue@server or @server."),
+    "t": ("array", "Torque: submit an array of jobs: 1-10, 1,3,5, 1-10%2."),
+    "T": ("script", "Refused: no prologues are run here."),
+    "V": ("", "Give the job the whole environment of qsub."),
+    "w": ("directory", "Torque: the directory of the submission."),
+    "x": ("", "Refused: it belongs to interactive jobs."),
+    "X": ("", "Refused: it belongs to interactive jobs."),
+    "z": ("", "Do not print the identifier."),
+}
+"""Options of ``qsub``: the union of those of OpenPBS and Torque."""
 
 LETTERS_OF = {
     "Account_Name": "A", "Checkpoint": "c", "Error_Path": "e", "Execution_Time": "a", "Hold_Types": "h", "Job_Name": "N",

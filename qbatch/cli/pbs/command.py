@@ -15,7 +15,6 @@ from typing import IO, NamedTuple, NoReturn, TextIO, TypeVar
 
 import msgspec
 
-from qbatch.cli.pbs.getopt import OptionFault, Parsed, parse_options
 from qbatch.cli.pbs.text import plain
 from qbatch.client import ClientSession, NoDaemon
 from qbatch.model.errors import QbatchError
@@ -45,7 +44,83 @@ MESSAGES = {
 }
 """The texts of PBS for its error numbers; clients look for them."""
 
+Options = Mapping[str, tuple[str, str]]
+"""The options of a command, by letter: the name of the argument ("" if it takes none) and a line about it.  Of an option that
+PBS or Torque has and that means nothing here it says whether it is taken or refused."""
+
+TAKEN = ("", "Taken; it changes nothing here.")
+
+FLAGS = {
+    "--quote": "Ask what would become of the job, and submit nothing.",
+    "--help": "Show this page.",
+    "--version": "Print the version of PBS that is spoken.",
+}
+"""Long options."""
+
 Result = TypeVar("Result", bound=msgspec.Struct)
+
+
+class OptionFault(Exception):  # noqa: N818 - a fault of the caller
+    """An option that is not known, or one without its argument."""
+
+
+class Parsed(NamedTuple):
+    """Options in order, as (letter, argument; empty if it takes none), the operands, and those after ``--``."""
+
+    options: list[tuple[str, str]]
+    operands: list[str]
+    after_dashes: list[str] | None
+
+    def has(self, letters: str) -> bool:
+        """Return whether any of the letters was given."""
+        return any(letter in letters for letter, _ in self.options)
+
+    def last(self, letter: str, default: str = "") -> str:
+        """Return the argument of the last such option."""
+        for name, value in reversed(self.options):
+            if name == letter:
+                return value
+        return default
+
+
+def parse_options(arguments: list[str], known: Options, stops_early: bool = False) -> Parsed:
+    """Return the options of ``arguments`` the POSIX way, as the GNU C library reads them: operands may stand between options,
+    ``--`` ends them.
+
+    Raises:
+        OptionFault: with the text that getopt(3) prints.
+    """
+    options: list[tuple[str, str]] = []
+    operands: list[str] = []
+    place = 0
+    while place < len(arguments):
+        word = arguments[place]
+        place += 1
+        if word == "--":
+            return Parsed(options, operands, arguments[place:])
+        if len(word) < 2 or word[0] != "-":
+            operands.append(word)
+            if stops_early:
+                return Parsed(options, operands + arguments[place:], None)
+            continue
+        spot = 1
+        while spot < len(word):
+            letter = word[spot]
+            spot += 1
+            if letter not in known:
+                raise OptionFault(f"invalid option -- '{letter}'")
+            if not known[letter][0]:
+                options.append((letter, ""))
+                continue
+            if spot < len(word):
+                options.append((letter, word[spot:]))
+            elif place < len(arguments):
+                options.append((letter, arguments[place]))
+                place += 1
+            else:
+                raise OptionFault(f"option requires an argument -- '{letter}'")
+            break
+    return Parsed(options, operands, None)
 
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
@@ -188,14 +263,16 @@ class Call:
 
 
 class Command(NamedTuple):
-    """A command: its name, option string, usage text, and what it does with a call (it returns the exit code).
+    """A command: its name, what it is (a line, and paragraphs beyond it), its usage text, its options, and what it does with a
+    call (it returns the exit code).
 
     ``flags``: long options without an argument, beyond what POSIX and PBS know.
     """
 
     name: str
-    letters: str
+    text: str | None
     usage: str
+    options: Options
     action: Callable[[Call], int]
     stops_early: bool = False
     flags: tuple[str, ...] = ()
@@ -219,7 +296,7 @@ class Command(NamedTuple):
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
             end = arguments.index("--") if "--" in arguments else len(arguments)
             own = [word for word in arguments[:end] if word not in self.flags]
-            call = Call(self.name, parse_options([*own, *arguments[end:]], self.letters, early), here, arguments)
+            call = Call(self.name, parse_options([*own, *arguments[end:]], self.options, early), here, arguments)
             call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
         except (UsageFault, OptionFault) as fault:

@@ -1,11 +1,10 @@
-"""What ``--help`` of a PBS command shows, and what its manual page is made of: its docstring, its usage, its options."""
+"""What ``--help`` of a PBS command shows, and what its manual page is made of: its text, its usage, its options."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from qbatch.cli.pbs.command import Command
-from qbatch.cli.pbs.option_texts import FLAGS, OPTIONS
+from qbatch.cli.pbs.command import FLAGS, Command
 
 
 class CommandHelp(NamedTuple):
@@ -18,14 +17,12 @@ class CommandHelp(NamedTuple):
 
 def help_of(command: Command) -> CommandHelp:
     """Return a command in words."""
-    import importlib
-
-    text = importlib.import_module(f"qbatch.cli.pbs.{command.name}").__doc__ or ""
-    first, *others = (" ".join(part.split()) for part in text.split("\n\n"))
-    letters = sorted(OPTIONS[command.name].items(), key=lambda pair: (pair[0].lower(), pair[0].isupper()))
+    first, *others = (" ".join(part.split()) for part in (command.text or "").split("\n\n"))
+    letters = sorted(command.options.items(), key=lambda pair: (pair[0].lower(), pair[0].isupper()))
     options = [(f"-{letter}", argument, meaning) for letter, (argument, meaning) in letters]
     options += [(flag, "", FLAGS[flag]) for flag in (*command.flags, "--help", "--version")]
-    return CommandHelp(first.partition(": ")[2].rstrip("."), tuple(each for each in others if each), tuple(options))
+    summary = first.removeprefix(f"``{command.name}``: ").rstrip(".")
+    return CommandHelp(summary, tuple(each for each in others if each), tuple(options))
 
 
 def help_page(command: Command) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple, NoReturn
 
-from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
+from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault
 
 USAGE = """pbsdsh [-c copies] [-s] [-v] [-o] -- program [arg...]
        pbsdsh [-n node_index] [-s] [-v] [-o] -- program [arg...]"""
@@ -152,14 +152,12 @@ def _act(call: Call) -> int:
     return 0
 
 
-COMMAND = Command("pbsdsh", "c:n:osv", USAGE, _act, stops_early=True)
+OPTIONS = {
+    "c": ("copies", "On the first slots, so many; around again if there are fewer."),
+    "n": ("node_index", "On this slot only, counted from 0."),
+    "o": ("", "Do not wait for the tasks to end."),
+    "s": ("", "One task after the other."),
+    "v": ("", "Say what is started and how it ends."),
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``pbsdsh`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``pbsdsh`` as a program."""
-    COMMAND.main()
+pbsdsh = Command("pbsdsh", __doc__, USAGE, OPTIONS, _act, stops_early=True)

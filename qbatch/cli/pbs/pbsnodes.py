@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import NoReturn
 
-from qbatch.cli.pbs.command import VERSION, Call, Command, Surroundings, UsageFault, code_of
+from qbatch.cli.pbs.command import TAKEN, VERSION, Call, Command, UsageFault, code_of
 from qbatch.cli.pbs.format_attributes import host_attributes, torque_host_attributes
 from qbatch.cli.pbs.format_full import json_document, separated
 from qbatch.cli.pbs.format_nodes import block_text, host_line, host_object, summary_line, summary_object, summary_table
@@ -72,14 +71,25 @@ def _control(call: Call, names: tuple[str, ...]) -> int:
     return call.code
 
 
-COMMAND = Command("pbsnodes", "acC:dD:F:HjlLnN:oqrs:Sv", USAGE, _act)
+OPTIONS = {
+    "a": ("", "All hosts."),
+    "c": ("", "As -r."),
+    "C": ("comment", "A note about the hosts."),
+    "d": TAKEN,
+    "D": ("separator", "With -F dsv: what stands between attributes."),
+    "F": ("format", "json or dsv."),
+    "H": TAKEN,
+    "j": ("", "With -S: jobs and what is free."),
+    "l": ("", "Hosts that take no jobs."),
+    "L": ("", "With -S: cut nothing."),
+    "n": TAKEN,
+    "N": ("note", "Taken; it changes nothing here."),
+    "o": ("", "Drain the hosts: nothing more starts there."),
+    "q": TAKEN,
+    "r": ("", "Put the hosts back into service."),
+    "s": ("server", "The server to ask."),
+    "S": ("", "A table, one line a host."),
+    "v": TAKEN,
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``pbsnodes`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``pbsnodes`` as a program."""
-    COMMAND.main()
+pbsnodes = Command("pbsnodes", __doc__, USAGE, OPTIONS, _act)

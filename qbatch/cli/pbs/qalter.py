@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import Any
 
-from qbatch.cli.pbs.attributes import illegal
-from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.attributes import ATTRIBUTE_OPTIONS, illegal
+from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault, operands_of
 from qbatch.cli.pbs.qsub import working_directory
 from qbatch.cli.pbs.submission import Gathered
 from qbatch.wire.requests import Alter, Changes
@@ -72,14 +72,10 @@ def _act(call: Call) -> int:
     return call.act(lambda ids: Alter(jobs=ids, changes=changes), jobs)
 
 
-COMMAND = Command("qalter", "a:A:c:e:h:j:k:l:m:M:nN:o:p:P:r:R:S:t:u:v:W:", USAGE, _act)
+OPTIONS = {
+    **ATTRIBUTE_OPTIONS,
+    "h": ("hold_list", "The holds: letters of u, o, s, or n."),
+    "t": ("%max", "How many jobs of an array may run at once."),
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qalter`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qalter`` as a program."""
-    COMMAND.main()
+qalter = Command("qalter", __doc__, USAGE, OPTIONS, _act)

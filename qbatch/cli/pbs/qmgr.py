@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from qbatch.cli.pbs.command import MESSAGES, VERSION, Call, Command, Surroundings, code_of, queue_of, worded
+from qbatch.cli.pbs.command import MESSAGES, VERSION, Call, Command, code_of, queue_of, worded
 from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, queue_attributes, server_attributes
 from qbatch.cli.pbs.format_full import full_text
 from qbatch.cli.pbs.text import plain
@@ -368,14 +368,12 @@ def _act(call: Call) -> int:
     return call.code
 
 
-COMMAND = Command("qmgr", "ac:enz", USAGE, _act)
+OPTIONS = {
+    "a": ("", "End at the first error."),
+    "c": ("command", "Carry out this one command; without it, those of standard input."),
+    "e": ("", "Print each command."),
+    "n": ("", "Read the commands and carry out none."),
+    "z": ("", "No messages about errors."),
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qmgr`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qmgr`` as a program."""
-    COMMAND.main()
+qmgr = Command("qmgr", __doc__, USAGE, OPTIONS, _act)

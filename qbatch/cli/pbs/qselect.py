@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from qbatch.cli.pbs.attributes import illegal
-from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, queue_of
+from qbatch.cli.pbs.command import Call, Command, UsageFault, queue_of
 from qbatch.cli.pbs.submission import read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.errors import Refusal
@@ -174,14 +174,24 @@ def _act(call: Call) -> int:
     return call.code
 
 
-COMMAND = Command("qselect", "a:A:c:h:HJl:N:p:q:r:s:t:Tu:xP:", USAGE, _act)
+OPTIONS = {
+    "a": ("[op]date_time", "By the time from which the job may start; op: .eq. .ne. .ge. .gt. .le. .lt."),
+    "A": ("account_string", "By the account."),
+    "c": ("interval", "By the checkpointing that was asked for."),
+    "h": ("hold_list", "By the holds, all of them."),
+    "H": ("", "Finished jobs only."),
+    "J": ("", "Arrays only."),
+    "l": ("resource_list", "By resources: ncpus.ge.4, walltime.lt.1:00:00, place=free."),
+    "N": ("name", "By the name."),
+    "p": ("[op]priority", "By the user's priority."),
+    "P": ("project", "By the project."),
+    "q": ("destination", "By the queue."),
+    "r": ("y|n", "By whether the job may run again."),
+    "s": ("states", "By the state: letters of B E F H M Q R S T U W X."),
+    "t": ("[c|e|m|q|s][op]date_time", "By an instant: submitted, eligible, modified, queued, started."),
+    "T": ("", "Each subjob of arrays too."),
+    "u": ("user_list", "By the user."),
+    "x": ("", "Finished jobs too."),
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qselect`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qselect`` as a program."""
-    COMMAND.main()
+qselect = Command("qselect", __doc__, USAGE, OPTIONS, _act)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from qbatch.cli.pbs.command import FINISHED_JOB, VERSION, Call, Command, Surroundings, UsageFault, is_job, queue_of
+from qbatch.cli.pbs.command import FINISHED_JOB, TAKEN, VERSION, Call, Command, UsageFault, is_job, queue_of
 from qbatch.cli.pbs.text import MICROSECONDS
 from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.identifiers import parse_id
@@ -293,14 +293,36 @@ def _xml_text(jobs: Iterable[JobRecord], server: str) -> str:
     return xml_document(shown)
 
 
-COMMAND = Command("qstat", "acCefiln1pqrRstu:wxGHJMQEBW:TF:D:", USAGE, _act)
+OPTIONS = {
+    "1": ("", "With -n and -s: everything of a job in one line; with -f: no line goes on in the next."),
+    "a": ("", "All jobs, in the alternate table."),
+    "B": ("", "Show the server."),
+    "c": TAKEN,
+    "C": TAKEN,
+    "D": ("separator", "With -F dsv: what stands between attributes; | if none is given."),
+    "e": TAKEN,
+    "E": ("", "Taken; identifiers are asked for together in any case."),
+    "f": ("", "All attributes."),
+    "F": ("format", "With -f: json or dsv."),
+    "G": ("", "Sizes in gigabytes."),
+    "H": ("", "Finished jobs only."),
+    "i": ("", "Jobs that do not run."),
+    "J": ("", "Arrays only."),
+    "l": TAKEN,
+    "M": ("", "Sizes in megawords of eight bytes."),
+    "n": ("", "The hosts of each job."),
+    "p": ("", "The share of the walltime that is used, in place of the time."),
+    "q": ("", "Limits of queues."),
+    "Q": ("", "Show queues."),
+    "r": ("", "Running and suspended jobs."),
+    "R": TAKEN,
+    "s": ("", "The comment of each job: why it waits."),
+    "t": ("", "Each subjob of arrays too."),
+    "T": ("", "When waiting jobs are expected to start."),
+    "u": ("user_list", "Jobs of these users, in the alternate table."),
+    "w": ("", "Wide columns."),
+    "W": ("options", "Options of the alternate table as one word, as in -W an."),
+    "x": ("", "Finished jobs too; in Torque's dialect: as XML."),
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qstat`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qstat`` as a program."""
-    COMMAND.main()
+qstat = Command("qstat", __doc__, USAGE, OPTIONS, _act)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
 
-from qbatch.cli.pbs.attributes import is_attribute
-from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault
+from qbatch.cli.pbs.attributes import SUBMISSION_OPTIONS, is_attribute
+from qbatch.cli.pbs.command import (
+    Call,
+    Command,
+    CommandFault,
+    OptionFault,
+    Surroundings,
+    UsageFault,
+    parse_options,
+)  # fmt: skip
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.format_attributes import price_text
-from qbatch.cli.pbs.getopt import OptionFault, parse_options
-from qbatch.cli.pbs.submission import LETTERS, LONGEST_NAME, Gathered, make_spec, standard_variables
+from qbatch.cli.pbs.submission import LONGEST_NAME, Gathered, make_spec, standard_variables
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
@@ -110,7 +116,7 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
     options: list[tuple[str, str]] = []
     for words in directives.lines:
         try:
-            given = parse_options(words, LETTERS)
+            given = parse_options(words, SUBMISSION_OPTIONS)
         except OptionFault as fault:
             raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
         if given.after_dashes or not all(is_attribute(word) for word in given.operands):
@@ -220,14 +226,4 @@ def _quoted(said: SubmissionRecord) -> str:
 QUOTE = "--quote"
 """Ask what would become of the job, and submit nothing."""
 
-COMMAND = Command("qsub", LETTERS, USAGE, _act, flags=(QUOTE,))
-
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``qsub`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``qsub`` as a program."""
-    COMMAND.main()
+qsub = Command("qsub", __doc__, USAGE, SUBMISSION_OPTIONS, _act, flags=(QUOTE,))

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from qbatch.cli.pbs.command import Command
+
+SHARED = {
+    **dict.fromkeys(("qdel", "qhold", "qrls", "qmove", "qorder", "qrerun", "qrun", "qmsg", "qsig"), "job_commands"),
+    **dict.fromkeys(("qenable", "qdisable", "qstart", "qstop", "qterm"), "server_commands"),
+}
+"""Commands that share a module; each other one has a module of its own."""
+
+
+def command_of(name: str) -> Command:
+    """Return the command of this name, which has its name in its module too."""
+    command: Command = getattr(import_module(f"qbatch.cli.pbs.{SHARED.get(name, name)}"), name)
+    return command
+
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
     """Return the program of the command of this name (PEP 562).  A module that is None in ``sys.modules`` cannot be imported."""
@@ -26,5 +40,4 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     gc.disable()
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
-    program: Callable[[], NoReturn] = import_module(f"qbatch.cli.pbs.{name}").main
-    return program
+    return command_of(name).main

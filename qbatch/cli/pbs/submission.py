@@ -17,9 +17,6 @@ from qbatch.wire.identifiers import parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
 
-LETTERS = "a:A:b:c:C:d:D:e:EfF:GhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:R:S:t:T:u:v:Vw:W:xXz"
-"""The union of the option strings of OpenPBS and Torque."""
-
 LONGEST_NAME = 230
 
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import NoReturn
 
-from qbatch.cli.pbs.command import Call, Command, Surroundings, UsageFault, operands_of
+from qbatch.cli.pbs.command import TAKEN, Call, Command, UsageFault, operands_of
 from qbatch.cli.pbs.text import MICROSECONDS, plain
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Trails
@@ -39,14 +38,19 @@ def _act(call: Call) -> int:
     return call.code
 
 
-COMMAND = Command("tracejob", "ac:f:F:lmn:p:svw:z", USAGE, _act)
+OPTIONS = {
+    "a": ("", "Leave out the accounting."),
+    "c": ("count", "Taken; it changes nothing here."),
+    "f": ("filter", "Taken; it changes nothing here."),
+    "F": ("filter", "Taken; it changes nothing here."),
+    "l": ("", "Leave out what the scheduler did."),
+    "m": ("", "Leave out what the hosts did."),
+    "n": ("days", "Only the last days."),
+    "p": ("path", "Taken; it changes nothing here."),
+    "s": ("", "Leave out what the server did."),
+    "v": TAKEN,
+    "w": ("columns", "Taken; lines are not broken."),
+    "z": TAKEN,
+}
 
-
-def run(arguments: list[str], here: Surroundings | None = None) -> int:
-    """Run ``tracejob`` and return its exit code."""
-    return COMMAND.run(arguments, here)
-
-
-def main() -> NoReturn:
-    """Run ``tracejob`` as a program."""
-    COMMAND.main()
+tracejob = Command("tracejob", __doc__, USAGE, OPTIONS, _act)

@@ -1,4 +1,4 @@
-"""The texts of PBS accounting records (spec/pbs.md section 6): ``key=value`` pairs; times are seconds since 1970."""
+"""The texts of PBS accounting records (docs/spec/pbs.md section 6): ``key=value`` pairs; times are seconds since 1970."""
 
 from __future__ import annotations
 

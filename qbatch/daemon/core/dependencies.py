@@ -1,4 +1,4 @@
-"""Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (spec/pbs.md section 3).
+"""Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (docs/spec/pbs.md section 3).
 
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
 one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.

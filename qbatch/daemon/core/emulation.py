@@ -11,6 +11,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
+from qbatch.daemon.settings import parse_runtime
 from qbatch.model.progress import NEVER
 from qbatch.wire.resources import MICROSECONDS
 
@@ -22,25 +23,6 @@ _SLEEP = re.compile(r"^[ \t]*sleep[ \t]+([0-9]+(?:\.[0-9]+)?)([smhd]?)[ \t]*(?:[
 _LONGEST = 1000 * 365 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FATE = re.compile(r"^[ \t]*exit[ \t]+(\d{1,3})[ \t]*$", re.MULTILINE)
-_FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
-
-
-def parse_runtime(text: str) -> tuple[str, int, int]:
-    """Return kind and parameters in microseconds of ``walltime``, ``fixed(60)``, ``uniform(10,20)``, ``exponential(30)``.
-
-    Raises:
-        ValueError: for anything else.
-    """
-    found = _FORM.fullmatch(text)
-    wanted = {"walltime": 0, "fixed": 1, "exponential": 1, "uniform": 2}
-    given = 0 if found is None else sum(part is not None for part in found.groups()[1:])
-    if found is None or given != wanted[found[1]]:
-        raise ValueError(f"{text!r} is no run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
-    low = round(float(found[2] or 0) * MICROSECONDS)
-    high = round(float(found[3] or 0) * MICROSECONDS)
-    if found[1] == "uniform" and high < low:
-        raise ValueError(f"{text!r}: the second number is smaller than the first")
-    return found[1], low, high
 
 
 def wanted_run(core: Core, job: BatchJob) -> int:

@@ -1,4 +1,4 @@
-"""A state whose instants are ahead of the real time is set back (docs/daemon.md, "The machine's clock").
+"""A state whose instants are ahead of the real time is set back (docs/explanation/reliability.md).
 
 The clock of the machine was ahead, and is right again.  Every instant of the state is taken to be as much earlier as its latest
 one is ahead: when a job came, when it started, when it is to be released, by when it is to end.  Durations stay.  The records of

@@ -108,7 +108,7 @@ class Mail(NamedTuple):
 
 
 class Account(msgspec.Struct, frozen=True, gc=False):
-    """Effect: an accounting record (spec/pbs.md section 6).
+    """Effect: an accounting record (docs/spec/pbs.md section 6).
 
     ``record``: of a job that has ended, in place of the text; :func:`.accounting.text_of` puts that together where it is
     written.  A core that follows another one, or makes a journal again, writes nothing.

@@ -11,8 +11,8 @@ from qbatch.daemon.core import admission, deadlines, dependencies, flow, passes,
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
-from qbatch.daemon.handlers.authority import RANKS, each, owned
-from qbatch.daemon.handlers.hold import bits_for
+from qbatch.daemon.handlers.jobs import bits_for
+from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -37,7 +37,8 @@ _WHILE_RUNNING = (
 )
 
 
-def handle(core: Core, actor: Actor, request: Alter) -> Steps[Outcomes]:
+@handles(Alter)
+def alter(core: Core, actor: Actor, request: Alter) -> Steps[Outcomes]:
     """Change each job that is named; one that asks for other resources ranks anew."""
     changes = request.changes
     given = [name for name in Changes.__struct_fields__ if getattr(changes, name) is not None]
@@ -47,7 +48,7 @@ def handle(core: Core, actor: Actor, request: Alter) -> Steps[Outcomes]:
         ones = yield from members_of(core, job)
         identifier = core.id_of(job.key)
         if job.is_subjob:
-            raise Refusal("bad-state", f"Request invalid for state of job {identifier}: alter its array", identifier)
+            raise wrong_state(core, job, "alter its array")
         if any(one.holds_hosts for one in ones):
             others_wait = any(one.is_waiting and not one.is_array for one in ones)
             _check_running(actor, job, identifier, changes, given, {"walltime", RESOURCE} if others_wait else {"walltime"})
@@ -68,7 +69,7 @@ def _check_running(
     if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= resources:
         wrong = f" Resource_List.{min(names - resources)}" if names - resources else ""
         raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
-    if "walltime" in names and RANKS[actor.role] < RANKS["operator"]:
+    if "walltime" in names and not is_operator(actor):
         wanted = parse_duration((changes.resources or {})["walltime"])
         if wanted > job.prepared.walltime:
             raise Refusal("not-permitted", f"Unauthorized Request  Resource_List.walltime {identifier}", identifier)
@@ -101,7 +102,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
     submission.check_name(spec.name, spec.is_torque)
     bits = None if changes.hold is None else bits_for(actor, changes.hold)
     # A user changes the user's hold only; those of operators and of the system stay.
-    kept = 0 if RANKS[actor.role] >= RANKS["operator"] else ~USER_HOLD
+    kept = 0 if is_operator(actor) else ~USER_HOLD
     found = dependencies.parse(core, actor, spec.depend) if changes.depend is not None else None
     if found is not None:
         dependencies.refuse_never(core, found)

@@ -6,6 +6,7 @@ from qbatch.daemon.core import admission, deadlines, dependencies, submission
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps
+from qbatch.daemon.handlers.verbs import handles
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
@@ -14,7 +15,8 @@ from qbatch.wire.requests import Submit
 from qbatch.wire.resources import format_duration
 
 
-def handle(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord | Refusal]:
+@handles(Submit)
+def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord | Refusal]:
     """Queue a job (an array in steps), or say what would become of it.
 
     A policy that may refuse is asked before the answer; its refusal is the result, since the job has its number and its

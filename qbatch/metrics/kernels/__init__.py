@@ -1,4 +1,4 @@
-"""The compiled inner loop of the metrics room: one sweep over the events of a finished run.
+"""The compiled inner loop of the metrics: one sweep over the events of a finished run.
 
-What must never come in: anything that NumPy does as well in a few whole-array steps; compile time is budgeted.
+It never does what NumPy does as well in a few whole-array steps, because compile time is limited.
 """

@@ -1,7 +1,7 @@
 """One sweep over submits, starts and ends that integrates the capacity lost (``machine.loss_of_capacity``).
 
-How many jobs wait is kept by processors wanted, in a Fenwick tree: "does any waiting job fit on the idle
-processors" is one prefix sum, and no machine is too wide for it.
+The number of waiting jobs is kept by requested processors, in a Fenwick tree: whether any waiting job fits the idle
+processors is one prefix sum, for a machine of any width.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOW = (1 << LOW_BITS) - 1
 
 @allocating_kernel
 def add(tree: Int64Array, at: int, amount: int) -> None:
-    """Add to the count at a place, from 1."""
+    """Add to the count at an index, from 1."""
     while at < tree.shape[0]:
         tree[at] += amount
         at += at & -at
@@ -25,7 +25,7 @@ def add(tree: Int64Array, at: int, amount: int) -> None:
 
 @allocating_kernel
 def count_up_to(tree: Int64Array, at: int) -> int:
-    """Return the sum of the counts at the places 1 to ``at``."""
+    """Return the sum of the counts at the indices 1 to ``at``."""
     total = 0
     while at > 0:
         total += tree[at]
@@ -46,7 +46,7 @@ def lost_area(
 ) -> tuple[int, int]:
     """Return the processor microseconds lost as (high, low), to be read as high * 2**27 + low.
 
-    ``by_submit`` and its like are the rows in order of that time.  Events of one instant are all applied before the
+    ``by_submit`` and similar are the rows in order of that time.  All events of one instant are applied before the
     span that follows it is judged, so their order does not matter.  A job that starts when it is submitted never waits.
     """
     count = submit.shape[0]

@@ -1,10 +1,10 @@
 """Chunks on hosts: first-fit placement, and the passes of FCFS and EASY over shapes of jobs.
 
-A *shape* is what a job asks for as chunks: ``heads`` of ``SHAPE_HEAD`` and their ``types`` of ``CHUNK_TYPE``, kept by
+A *shape* is the request of a job in chunks: ``heads`` of ``SHAPE_HEAD`` and their ``types`` of ``CHUNK_TYPE``, kept by
 :mod:`qbatch.planning.shapes`.  ``hosts[2, 2, H]`` and ``pieces[4, P]``: the hosts and the parts of running jobs of
-:mod:`.tables`, of processors and memory.  ``taken[2, H]`` is what a placement takes of them.  First fit is not monotone (with
-more free, a job that fitted may not fit any more), so that nothing learned about a shape outlives a start: each start begins a
-new *age*, and what was learned bears its age.
+:mod:`.tables`, of processors and memory.  ``taken[2, H]``: what a placement takes of them.  First fit is not monotone: with
+more free, a job that fitted may not fit any more.  So no result for a shape outlives a start: each start begins a
+new *age*, and each result has its age.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ROW = END
 
 SHAPE_HEAD = record(
     [
-        ("first", np.int64),  # the place of its first chunks in ``types``
-        ("types", np.int64),  # and how many there are
-        ("procs", np.int64),  # processors in all
-        ("largest", np.int64),  # processors of the largest part that goes to one host
-        ("placing", np.int64),  # its place in ``PLACINGS``
+        ("first", np.int64),  # the index of its first chunks in ``types``.
+        ("types", np.int64),  # and their number.
+        ("procs", np.int64),  # processors in total.
+        ("largest", np.int64),  # processors of the largest part that goes to one host.
+        ("placing", np.int64),  # its index in ``PLACINGS``.
         ("is_exclusive", np.int64),
-        ("memory", np.int64),  # bytes in all
-        ("is_valid", np.int64),  # 0: the request contradicts itself
-        ("is_tight", np.int64),  # whether hosts matter to it (:func:`qbatch.planning.shapes.is_loose`)
+        ("memory", np.int64),  # bytes in total.
+        ("is_valid", np.int64),  # 0: the request contradicts itself.
+        ("is_tight", np.int64),  # whether hosts matter to it (:func:`qbatch.planning.shapes.is_loose`).
     ]
 )
 """A shape."""
@@ -38,9 +38,9 @@ SHAPE_HEAD = record(
 CHUNK_TYPE = record(
     [
         ("count", np.int64),
-        ("procs", np.int64),  # of each
-        ("memory", np.int64),  # of each
-        ("host", np.int64),  # the only one that they may be on; -1: any
+        ("procs", np.int64),  # of each chunk.
+        ("memory", np.int64),  # of each chunk.
+        ("host", np.int64),  # the only host that they may be on; -1: any.
     ]
 )
 """Equal chunks."""
@@ -51,7 +51,7 @@ PACK, SCATTER = 1, 2
 
 @kernel
 def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int64Array, taken: Int64Array) -> bool:
-    """Place a shape, first fit in host order; tell whether it fits (else ``taken`` holds nothing of use)."""
+    """Place a shape, first fit in host order; return whether it fits (else ``taken`` has no meaning)."""
     count = hosts.shape[2]
     if not heads[shape].is_valid:
         return False
@@ -101,7 +101,7 @@ def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int6
 def shapes_fit(
     heads: RecordArray, types: RecordArray, shapes: Int64Array, hosts: Int64Array, taken: Int64Array, fit: Int64Array
 ) -> None:
-    """Note for each of ``shapes`` in ``fit`` whether it makes sense and fits (1 or 0)."""
+    """Write to ``fit`` for each of ``shapes`` whether it is valid and fits (1 or 0)."""
     for place in range(shapes.shape[0]):
         shape = shapes[place]
         is_valid = heads[shape].is_valid != 0
@@ -110,7 +110,7 @@ def shapes_fit(
 
 @kernel
 def give(hosts: Int64Array, taken: Int64Array, sign: int) -> None:
-    """Give what was taken back (``sign`` 1), or take it (-1)."""
+    """Give back what was taken (``sign`` 1), or take it (-1)."""
     for host in range(hosts.shape[2]):
         hosts[FREE, CPUS, host] += sign * taken[CPUS, host]
         hosts[FREE, MEMORY, host] += sign * taken[MEMORY, host]
@@ -118,7 +118,7 @@ def give(hosts: Int64Array, taken: Int64Array, sign: int) -> None:
 
 @kernel
 def _begin(row: int, hosts: Int64Array, taken: Int64Array, begun: Int64Array, count: int) -> int:
-    """Take a placement and note it as begun; return how many parts are noted now."""
+    """Take a placement and record it as begun; return the number of recorded parts."""
     for host in range(hosts.shape[2]):
         if taken[CPUS, host] > 0:
             begun[ROW, count] = row
@@ -142,7 +142,7 @@ def find_shadow(
 ) -> int:
     """Return the first expected end at which a shape fits, ``FOREVER`` if there is none.
 
-    ``then`` is what is free now, and becomes what is free at that instant.
+    ``then``: what is free now; it becomes what is free at that instant.
     """
     place = 0
     while place < count:
@@ -171,7 +171,7 @@ def start_in_order(
     begun: Int64Array,
     facts: Int64Array,
 ) -> int:
-    """Start jobs in order while they fit; return how many parts began, and in ``facts[0]`` how many jobs."""
+    """Start jobs in order while they fit; return the number of parts that began, and in ``facts[0]`` that of jobs."""
     count = 0
     place = 0
     while place < waiting.shape[0]:
@@ -208,12 +208,12 @@ def backfill(
     learned: Int64Array,
     facts: Int64Array,
 ) -> int:
-    """One pass of EASY on hosts; return how many parts began.
+    """Make one pass of EASY on hosts; return the number of parts that began.
 
-    The head is the first that does not fit; its *shadow* time the first expected end at which it does.  A job
+    The head is the first job that does not fit; its *shadow* time is the first expected end at which it does.  A job
     behind it starts if it fits now and either ends by the shadow time or leaves enough for the head at that time.
     ``facts``: the number of jobs that started in order, and the shadow time.  ``learned[2, shapes]``: the age at
-    which a shape did not fit, and at which it stood in the head's way.
+    which a shape did not fit, and the age at which it would have delayed the head.
     """
     count = start_in_order(now, waiting, estimate, of, heads, types, hosts, taken, pieces, running, begun, facts)
     first = facts[0]

@@ -1,7 +1,7 @@
-"""The kept plan of a policy that admits jobs by deadlines on one pool: what is done with it in a pass (papers.md 2.8, rule 1).
+"""The kept plan of a policy that admits jobs by deadlines on one pool, and the steps of a pass (docs/spec/papers.md 2.8, rule 1).
 
-The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules[1]`` are
-those of a policy, of ``RULES``.
+The plan is ``jobs`` as in :mod:`.deadlines`: ``count`` accepted waiting jobs in order of (planned start, row).  ``rules[1]``
+is a record of ``RULES``.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
 RULES = record(
     [
         ("scheme", np.int64),
-        ("key", np.int64),  # the key, or the order, in which jobs are placed
-        ("placing", np.int64),  # where QoPS puts the job that asks
-        ("limit", np.int64),  # the most violations, or steps back
-        ("price", np.int64),  # of a plan
-        ("relaxes", np.int64),  # whether a job without a deadline gets a later artificial one rather than a refusal
-        ("factor", np.int64),  # an artificial deadline is so many thousandths of the estimate after submission
-        ("slack_factor", np.int64),  # in thousandths
-        ("machine", np.int64),  # processors of the machine
+        ("key", np.int64),  # the key, or the order, in which jobs are placed.
+        ("placing", np.int64),  # where QoPS puts the job that asks.
+        ("limit", np.int64),  # the largest number of violations, or of steps back.
+        ("price", np.int64),  # of a plan.
+        ("relaxes", np.int64),  # whether a job without a deadline gets a later artificial one rather than a refusal.
+        ("factor", np.int64),  # an artificial deadline is so many thousandths of the estimate after submission.
+        ("slack_factor", np.int64),  # in thousandths.
+        ("machine", np.int64),  # processors of the machine.
     ]
 )
 """The rules of a scheme."""
@@ -56,14 +56,14 @@ REFUSED = -1
 
 
 def _search_of(scheme: int) -> Callable[..., bool]:
-    """Return the kernel that searches a plan by one scheme: a constant to the compiler, which leaves out the others."""
+    """Return the kernel that searches a plan by one scheme: a compile-time constant, so that the others are left out."""
 
     @allocating_kernel
     def is_planned(
         now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
         planned: Int64Array,
     ) -> bool:  # fmt: skip
-        """Search a plan that takes in the job of slot ``count``; tell whether there is one, in ``planned``."""
+        """Search a plan with the job of slot ``count``; write it to ``planned`` and return whether there is one."""
         if jobs[count].latest < now:
             return False
         if scheme == QOPS:
@@ -80,7 +80,7 @@ is_planned_by_qops, is_planned_by_insertion, is_planned_by_mrt = _search_of(QOPS
 
 @allocating_kernel
 def profile_of_plan(base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
-    """Return what the running jobs and the plan leave, with space for one booking more."""
+    """Return the profile that the running jobs and the plan leave, with space for one more booking."""
     profile = room_for(base, count + 1)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
@@ -89,7 +89,7 @@ def profile_of_plan(base: Int64Array, jobs: RecordArray, count: int) -> Int64Arr
 
 @allocating_kernel
 def stay(now: int, base: Int64Array, jobs: RecordArray, count: int, planned: Int64Array) -> None:
-    """Leave the plan as it is; the job of slot ``count`` takes its earliest place in it."""
+    """Keep the plan as it is; the job of slot ``count`` takes its earliest place in it."""
     for slot in range(count):
         planned[slot] = jobs[slot].start
     planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
@@ -118,10 +118,10 @@ def _admission_of(scheme: int) -> Callable[..., int]:
         now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
         has_deadline: bool,
     ) -> int:  # fmt: skip
-        """Take the job of slot ``count`` into the plan or refuse it; return how often its deadline was doubled, or ``REFUSED``.
+        """Accept the job of slot ``count`` or refuse it; return how often its deadline was doubled, or ``REFUSED``.
 
-        A job without a deadline comes with an artificial one (rule 9).  Of slack-based backfilling every job is taken, and its
-        latest start is then its first planned start and its slack (rule 13).
+        A job without a deadline comes with an artificial one (rule 9).  Slack-based backfilling accepts every job; its
+        latest start is then its first planned start plus its slack (rule 13).
         """
         planned = np.empty(count + 1, np.int64)
         doublings = 0
@@ -159,7 +159,7 @@ admit_by_qops, admit_by_msb, admit_by_mrt, admit_by_slack = (_admission_of(each)
 
 @kernel
 def leave(jobs: RecordArray, weights: Float64Array, count: int, slot: int) -> None:
-    """Take a slot out of ``count``; the caller counts."""
+    """Remove a slot from ``count`` slots; the caller updates the count."""
     for place in range(slot, count - 1):
         weights[place] = weights[place + 1]
         jobs[place] = jobs[place + 1]
@@ -167,7 +167,7 @@ def leave(jobs: RecordArray, weights: Float64Array, count: int, slot: int) -> No
 
 @allocating_kernel
 def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> None:
-    """Move planned starts earlier, one sweep in order of arrival: each is lifted out and put back at its earliest."""
+    """Move planned starts earlier in one sweep in order of arrival: each job is lifted out and put back at its earliest start."""
     profile = room_for(base, 2 * count)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
@@ -188,7 +188,7 @@ def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Arra
 def placed_in_order(
     now: int, base: Int64Array, jobs: RecordArray, count: int, order: Int64Array, planned: Int64Array
 ) -> int:
-    """Place all slots anew in an order, each at its earliest; return how many start later than they may."""
+    """Place all slots again in an order, each at its earliest; return how many start later than they may."""
     profile = room_for(base, count)
     missed = 0
     for slot in order:
@@ -202,10 +202,10 @@ def placed_in_order(
 def repair(
     now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, breached: Int64Array
 ) -> int:
-    """Make the plan anew after a running job outlived its estimate or hosts closed (rule 11).
+    """Rebuild the plan after a running job outlived its estimate or hosts closed (rule 11).
 
-    A job that now starts later than it may gets that start as its latest.  Their rows are written to ``breached``; returns how
-    many they are.
+    A job that now starts later than it may gets that start as its latest.  Its row is written to ``breached``; the return
+    value is the number of such jobs.
     """
     planned, other = np.empty(count, np.int64), np.empty(count, np.int64)
     in_order = placed_in_order(now, base, jobs, count, np.arange(count), planned)
@@ -224,7 +224,7 @@ def repair(
 
 @allocating_kernel
 def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
-    """Return the start of the job of slot ``count`` at its earliest after each beginning of the plan, that of none first."""
+    """Return the earliest start of the job of slot ``count`` after each prefix of the plan, first the empty one."""
     profile = room_for(base, count)
     starts = np.empty(count + 1, np.int64)
     for kept in range(count + 1):
@@ -236,7 +236,7 @@ def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int)
 
 @kernel
 def latest_of(rules: RecordArray, submit: int, estimate: int, deadline: int) -> int:
-    """Return the latest start of an arrival, by its deadline or by an artificial one (rule 9); ``deadline``: -1 for none."""
+    """Return the latest start of an arrival, by its own deadline or an artificial one (rule 9); ``deadline``: -1 for none."""
     if rules[0].scheme == SLACK_BASED:
         return FOREVER
     if deadline >= 0:
@@ -248,17 +248,17 @@ def latest_of(rules: RecordArray, submit: int, estimate: int, deadline: int) -> 
 def slack_of(
     factor: int, machine: int, waited: int, ended: int, procs: int, priority: int, priorities: int, submitted: int
 ) -> int:  # fmt: skip
-    """Return the slack of a job in microseconds (rules 12 and 13); where all jobs have the same priority, the last three are 1.
+    """Return the slack of a job in microseconds (rules 12 and 13); if all jobs have the same priority, the last three are 1.
 
     Args:
         factor: in thousandths.
-        waited, ended: the first-start waits of the jobs that have ended, and how many they are.
-        priorities, submitted: the sum of the priorities of all jobs so far, with this one, and how many they are.
+        waited, ended: the sum of the first-start waits of the jobs that have ended, and the number of these jobs.
+        priorities, submitted: the sum of the priorities of all jobs so far, including this one, and their number.
     """
     total = HOUR + waited
     times = factor * 2 * machine * priorities
     parts = 1000 * (1 + ended) * (machine + 2 * procs) * priority * submitted
-    # The rest times ``times`` may be more than 64 bits hold: it is divided bit by bit.
+    # The rest times ``times`` may exceed 64 bits, so it is divided bit by bit.
     rest, bit, part, left = total % parts, 1, 0, 0
     while bit <= times // 2:
         bit *= 2
@@ -272,7 +272,7 @@ def slack_of(
 def enter(
     jobs: RecordArray, slot: int, row: int, procs: int, estimate: int, submit: int, latest: int, slack: int
 ) -> None:
-    """Write what a job asks for into a slot."""
+    """Write the request of a job into a slot."""
     jobs[slot].row, jobs[slot].procs, jobs[slot].submit = row, procs, submit
     jobs[slot].booked, jobs[slot].estimate = booked(estimate), estimate
     jobs[slot].latest, jobs[slot].slack = latest, slack
@@ -280,7 +280,7 @@ def enter(
 
 @kernel
 def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> int:
-    """Take the first job out of the plan if it is planned for now, and book it; return its row, -1 if it is not."""
+    """Remove the first job from the plan and book it, if it is planned for now; return its row, else -1."""
     if count == 0 or jobs[0].start > now:
         return -1
     row = int(jobs[0].row)
@@ -291,7 +291,7 @@ def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Arra
 
 @kernel
 def latest_start(jobs: RecordArray, count: int, row: int) -> int:
-    """Return the latest start of a row of the plan, -1 where there is none: what it is promised."""
+    """Return the latest start of a row of the plan, which is its promise; -1 if it has none."""
     for slot in range(count):
         if jobs[slot].row == row and jobs[slot].latest < FOREVER:
             return int(jobs[slot].latest)
@@ -300,17 +300,17 @@ def latest_start(jobs: RecordArray, count: int, row: int) -> int:
 
 TOTALS = record(
     [
-        ("waiting", np.int64),  # jobs in the plan
-        ("relaxed", np.int64),  # doublings of artificial deadlines
-        ("waited", np.int64),  # first-start waits of the jobs that have ended
-        ("ended", np.int64),  # and how many they are
+        ("waiting", np.int64),  # jobs in the plan.
+        ("relaxed", np.int64),  # doublings of artificial deadlines.
+        ("waited", np.int64),  # sum of the first-start waits of the jobs that have ended.
+        ("ended", np.int64),  # and the number of these jobs.
     ]
 )
-"""What the decisions so far add up to."""
+"""Totals over the decisions so far."""
 
 
 class DeadlineTables(NamedTuple):
-    """What is remembered for the ``R`` jobs of a workload.
+    """The memory for the ``R`` jobs of a workload.
 
     ``rules[1]`` of ``RULES``; ``totals[1]`` of ``TOTALS``; ``deadline[R]`` (-1: none); ``base``: the profile of the running jobs;
     ``jobs`` and ``weights``: the plan with the priorities of its slots.
@@ -326,7 +326,7 @@ class DeadlineTables(NamedTuple):
 
 @cache
 def deadline_admission(scheme: int) -> Callable[..., int]:
-    """Return the ``decide`` of one scheme: a constant to the compiler, which leaves out the others."""
+    """Return the ``decide`` of one scheme: a compile-time constant, so that the others are left out."""
 
     @kernel
     def decide(

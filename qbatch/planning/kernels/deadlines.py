@@ -1,13 +1,13 @@
-"""Admission with deadlines on one pool: the searches of QoPS, MSB, MRT and slack-based backfilling for a plan that admits a job.
+"""Admission with deadlines on one pool: how QoPS, MSB, MRT and slack-based backfilling search a plan that admits a job.
 
-Source: spec/papers.md section 2, exact in 2.8 (its rules are named here); Islam et al. 2003 for QoPS, Figs. 1 to 3.
+Source: docs/spec/papers.md section 2, exact in 2.8 (its rules are cited here); Islam et al. 2003 for QoPS, Figs. 1 to 3.
 
 A plan is ``jobs[space]`` of ``PLANNED_JOB``: its first ``count`` slots are the accepted waiting jobs in order of (planned start,
-row), slot ``count`` is the job that asks.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base``
-is the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and tells whether it
-found a plan in which everything starts at its ``latest`` at the latest; ``jobs`` stays as it was.
+row), slot ``count`` is the new job.  ``weights`` holds the priority of each slot (slack-based backfilling only).  ``base``
+is the profile that the running jobs leave.  A search writes the planned start of every slot to ``planned`` and returns whether
+it found a plan in which no job starts after its ``latest``; ``jobs`` stays as it was.
 
-Times are integer microseconds.  A booking lasts ``booked``; deadlines are tested by ``latest`` = deadline - estimate, which
+Times are integer microseconds.  A booking lasts ``booked``; a deadline is checked as ``latest`` = deadline - estimate, which
 is ``FOREVER`` without a deadline.
 """
 
@@ -23,14 +23,14 @@ from qbatch.planning.kernels.types import BoolArray, Float64Array, Int64Array, R
 
 PLANNED_JOB = record(
     [
-        ("row", np.int64),  # in the engine
+        ("row", np.int64),  # in the engine.
         ("procs", np.int64),
-        ("booked", np.int64),  # how long it books
+        ("booked", np.int64),  # how long it books.
         ("estimate", np.int64),
-        ("latest", np.int64),  # the latest start that it accepts
+        ("latest", np.int64),  # the latest start that it accepts.
         ("submit", np.int64),
-        ("start", np.int64),  # its planned start
-        ("slack", np.int64),  # the slack that it was given (slack-based backfilling)
+        ("start", np.int64),  # its planned start.
+        ("slack", np.int64),  # its slack (slack-based backfilling).
     ]
 )
 """A slot of a plan."""
@@ -39,24 +39,24 @@ LLF, EDF, BY_START = 0, 1, 2
 """Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's ``ast``).  Ties by row."""
 
 HEAD, SORTED, BOTH = 0, 1, 2
-"""Where QoPS puts the job that asks among those that are placed anew: first; by its key; by its key and, if that fails, first."""
+"""Where QoPS puts the new job among those that are placed again: first; by its key; by its key and, if that fails, first."""
 
 FRACTION, DELAY, MAKESPAN, WEIGHTED = 0, 1, 2, 3
-"""Prices of a plan: delays as shares of the slack left, delays, the last planned end, shares weighed by priority."""
+"""Prices of a plan: delays as shares of the remaining slack, delays, the last planned end, shares weighted by priority."""
 
 MOST = (1 << 63) - 1
-"""More than any price of a plan."""
+"""Larger than any price of a plan."""
 
 SECOND = 1_000_000
-"""The least slack that a delay is divided by, in microseconds."""
+"""The least divisor of a delay, a slack in microseconds."""
 
 WITHOUT_DEADLINE = 1 << 61
-"""An allowance beyond this is none: the job has no deadline any more (rule 9)."""
+"""A job with a larger allowance has no deadline any more (rule 9)."""
 
 
 @allocating_kernel
 def room_for(base: Int64Array, count: int) -> Int64Array:
-    """Return a copy of a profile with space for ``count`` bookings more."""
+    """Return a copy of a profile with space for ``count`` more bookings."""
     copy = np.empty((2, base[0, 0] + 2 * count + 16), np.int64)
     restore(base, copy)
     return copy
@@ -64,7 +64,7 @@ def room_for(base: Int64Array, count: int) -> Int64Array:
 
 @kernel
 def restore(base: Int64Array, copy: Int64Array) -> None:
-    """Make a profile the same function as another one; it has the space."""
+    """Copy the function of another profile into a profile that has the space."""
     for segment in range(base[0, 0] + 1):
         copy[TIME, segment] = base[TIME, segment]
         copy[FREE, segment] = base[FREE, segment]
@@ -126,7 +126,7 @@ def _placed_anew(
     now: int, profile: Int64Array, jobs: RecordArray, count: int, kept: int, order: Int64Array, rank: Int64Array,
     is_open: BoolArray, placed: Int64Array, is_head: bool, most: int, planned: Int64Array,
 ) -> bool:  # fmt: skip
-    """Place all but the ``kept`` first slots and the asking one anew; tell whether all meet their deadlines (rule 5)."""
+    """Place all but the first ``kept`` slots, and the new job, again; return whether all meet their deadlines (rule 5)."""
     length, violations, pointer = kept, 0, 0
     first = count if is_head else -1
     for slot in range(count + 1):
@@ -165,12 +165,12 @@ def _placed_anew(
 def qops(
     now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, placing: int, most: int, planned: Int64Array
 ) -> bool:
-    """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest anew, push what fails forward.
+    """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest again, move failed jobs forward.
 
     Args:
         key: ``LLF`` or ``EDF``.
         placing: ``HEAD``, ``SORTED`` or ``BOTH``.
-        most: K, how many violations a position may have.
+        most: K, the largest number of violations at a position.
     """
     order = by_key(jobs, count + 1, key)
     rank = np.empty(count + 1, np.int64)
@@ -203,7 +203,7 @@ def qops(
 
 @kernel
 def _share(price: int, delay: int, slack: int, weight: float) -> float:
-    """Return what a delay costs as a share of a slack (rules 7 and 13); without a deadline nothing."""
+    """Return the cost of a delay as a share of a slack (rules 7 and 13); zero without a deadline."""
     if price == WEIGHTED:
         return weight * delay / max(slack, SECOND)
     return delay / max(slack, SECOND)
@@ -213,7 +213,7 @@ def _share(price: int, delay: int, slack: int, weight: float) -> float:
 def _cost(
     price: int, jobs: RecordArray, weights: Float64Array, slot: int, is_asking: bool, start: int
 ) -> tuple[int, float]:
-    """Return what a planned start adds to the price of a plan: exactly, or as a share.  The last end is not a sum: nothing."""
+    """Return what a planned start adds to the price of a plan, exactly or as a share; zero for the last end, which is no sum."""
     since = jobs[slot].submit if is_asking else jobs[slot].start
     delay = max(start - since, 0)
     if price == DELAY:
@@ -228,19 +228,19 @@ def _cost(
 
 @kernel
 def _exact_with(price: int, jobs: RecordArray, slot: int, start: int, exact: int, added: int) -> int:
-    """Return the exact part of a price with one slot more."""
+    """Return the exact part of a price with one more slot."""
     return max(exact, start + jobs[slot].estimate) if price == MAKESPAN else exact + added
 
 
 SMALLER, LOOKED_AT = 8, 64
-"""How many smaller slots before a slot are remembered, and among how many they are looked for."""
+"""How many smaller slots before a slot are kept, and how many slots are searched for them."""
 
 
 @allocating_kernel
 def _smaller_before(jobs: RecordArray, order: Int64Array) -> Int64Array:
-    """Return for each slot others before it that need no more processors and no longer, the nearest first, then -1.
+    """Return for each slot up to ``SMALLER`` earlier ones with no more processors and no more time, nearest first, then -1.
 
-    Where such a one, at its earliest, starts, no slot starts earlier that is placed at its earliest after it.
+    Each slot is placed at its earliest, so it starts no earlier than such a smaller slot before it.
     """
     found = np.full((SMALLER, order.shape[0] + 1), -1)
     for place in range(order.shape[0]):
@@ -261,22 +261,22 @@ def _rest_placed(
     usual: Int64Array, least: Int64Array, smaller: Int64Array, bounds: Int64Array, price: int, exact: int, share: float,
     best_exact: int, best_share: float, trial: Int64Array,
 ) -> tuple[bool, int, int, float]:  # fmt: skip
-    """Place the asking job and then the slots from a position on, each at its earliest.
+    """Place the new job and then the slots from a position on, each at its earliest.
 
-    Given up where one misses its deadline, and where the price is not below the best any more: no delay makes a plan cheaper.
+    The search gives up when a slot misses its deadline, or when the price is not below the best: no delay makes a plan cheaper.
 
-    A slot starts no earlier than without the asking job (``least``), but where a slot before it that moved has given
-    processors back, and no earlier than a smaller slot before it.
+    A slot starts no earlier than without the new job (``least``), unless a slot before it has moved and given
+    processors back; and no earlier than a smaller slot before it.
 
     Returns:
-        Whether the plan is cheaper and all deadlines are met; the next position that makes another plan, beyond ``count`` if
+        Whether the plan is cheaper and meets all deadlines; the next position that makes another plan, beyond ``count`` if
         none does or none can be cheaper; the price.
     """
     start = earliest_of(profile, jobs, count, now)
     added, added_share = _cost(price, jobs, weights, count, True, start)
     exact, share = _exact_with(price, jobs, count, start, exact, added), share + added_share
     if start > jobs[count].latest or exact > best_exact or (exact == best_exact and share >= best_share):
-        return False, count + 1, exact, share  # later positions start it no earlier
+        return False, count + 1, exact, share  # it starts no earlier at later positions
     reserve(profile, jobs, count, start)
     trial[count] = start
     freed, following, is_same = FOREVER, position + 1, True
@@ -296,7 +296,7 @@ def _rest_placed(
         trial[slot] = bounds[slot] = start
         if start != usual[slot]:
             freed = min(freed, usual[slot])
-        # The asking job after a slot that does not move makes the same plan; a share of 0 is the same sum of doubles too.
+        # If a slot does not move, the plan is the same with the new job after it; adding a share of 0 keeps the sum of doubles.
         is_same = is_same and start == usual[slot] and added_share == 0.0
         if is_same:
             following = place + 2
@@ -308,16 +308,16 @@ def insertion(
     now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, key: int, price: int,
     planned: Int64Array,
 ) -> bool:  # fmt: skip
-    """Search the cheapest place of the asking job in a fixed order, first of equal ones (rules 6, 7 and 13).
+    """Search the cheapest place of the new job in a fixed order, the first of equals (rules 6, 7 and 13).
 
     Args:
-        key: the order: ``BY_START`` keeps what stands before the job where it is; ``LLF`` and ``EDF`` place all anew.
+        key: the order: ``BY_START`` leaves the slots before the job where they are; ``LLF`` and ``EDF`` place all again.
         price: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
     """
     order = by_key(jobs, count, key)
     smaller = _smaller_before(jobs, order)
     prefix, profile = room_for(base, count + 1), room_for(base, count + 1)
-    # Without the asking job: where each slot is, and its earliest after those before it.
+    # Without the new job: the start of each slot, and its earliest start after the slots before it.
     usual, least = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     for place in range(count):
         slot = order[place]
@@ -360,7 +360,7 @@ def insertion(
 
 @allocating_kernel
 def _shapes(jobs: RecordArray, count: int) -> Int64Array:
-    """Return a number for each of the first ``count`` slots: the same for those with as many processors for as long."""
+    """Return a number for each of the first ``count`` slots: equal for slots with equal processors and length."""
     by_length = stable_order(jobs["booked"][:count].copy())
     procs = np.empty(count, np.int64)
     for place in range(count):
@@ -379,10 +379,10 @@ def _is_strongly_feasible(
     profile: Int64Array, jobs: RecordArray, count: int, order: Int64Array, is_placed: BoolArray, slot: int,
     shapes: Int64Array, bounds: Int64Array, searched: Int64Array, turn: int,
 ) -> bool:  # fmt: skip
-    """Tell whether each job that is not placed meets its deadline if it alone comes next (rule 8).
+    """Return whether each job that is not placed meets its deadline if it comes next, alone (rule 8).
 
-    ``bounds``: an instant for each shape before which none of it can start; raised to the first at which one can.  ``searched``:
-    the last turn in which that was done.
+    ``bounds``: for each shape an instant before which none of its jobs can start; raised to the earliest possible start.
+    ``searched``: the last turn in which that was done.
     """
     for place in range(count + 1):
         other = order[place]
@@ -399,7 +399,7 @@ def _is_strongly_feasible(
 
 @allocating_kernel
 def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, most: int, planned: Int64Array) -> bool:
-    """Search a plan depth first, each step strongly feasible, with ``most`` steps back at the most (rule 8).
+    """Search a plan depth first, each step strongly feasible, with at most ``most`` steps back (rule 8).
 
     Args:
         key: ``LLF`` or ``EDF``: the order in which candidates are tried.
@@ -408,7 +408,7 @@ def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, mos
     shapes = _shapes(jobs, count + 1)
     profile = room_for(base, count + 1)
     is_placed = np.zeros(count + 1, np.bool_)
-    bounds = np.full(count + 1, now)  # what is reserved only delays: a bound holds until something is taken back
+    bounds = np.full(count + 1, now)  # reservations only delay: a bound holds until one is taken back
     searched, turn = np.zeros(count + 1, np.int64), 0
     chosen, tried = np.empty(count + 2, np.int64), np.zeros(count + 2, np.int64)
     depth = back = 0

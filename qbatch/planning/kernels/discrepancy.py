@@ -1,14 +1,14 @@
 """Discrepancy search: the best order in which to place jobs on an availability profile, near a first order.
 
 Source: Harvey and Ginsberg 1995 (limited discrepancy), Korf 1996 (improved), Walsh 1997 (depth-bounded); the thesis on group
-optimisation in SCOJO-PECT, sections 6.4, 6.5 and 7.3; every reading is that of spec/papers.md 4.10, rules 9 to 15 and 18.
+optimisation in SCOJO-PECT, sections 6.4, 6.5 and 7.3.  Exact readings: docs/spec/papers.md 4.10, rules 9 to 15 and 18.
 
-An order is walked through depth first, one job at a time; each is placed at its earliest on what those before it have left, and
-each placement is a *node*.  A child that is not the first job left in the first order is a *discrepancy*.  The value of an order
-is a pair of integers, the smaller the better, and what is placed so far never gets cheaper: so a prefix that is no better than
+The search builds orders depth first, one job at a time; each job is placed at its earliest start after those before it, and
+each placement is a *node*.  A child that is not the first remaining job of the first order is a *discrepancy*.  The value of an
+order is a pair of integers, the smaller the better, and more jobs never make it smaller.  So a prefix that is no better than
 the best complete order is *cut*.
 
-The jobs are ``jobs[n]`` of ``SEARCHED_JOB`` in the first order.  ``rules[1]`` are of ``SEARCH``.
+The jobs are ``jobs[n]`` of ``SEARCHED_JOB`` in the first order.  ``rules[1]`` is a record of ``SEARCH``.
 """
 
 from __future__ import annotations
@@ -26,66 +26,66 @@ from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 SEARCHED_JOB = record(
     [
         ("procs", np.int64),
-        ("booked", np.int64),  # how long it books
+        ("booked", np.int64),  # how long it books.
         ("estimate", np.int64),
-        ("age", np.int64),  # time since its submission
+        ("age", np.int64),  # time since its submission.
     ]
 )
 """A job for which the search finds a place in the order; durations are in microseconds."""
 
 LEX, ILDS, DDS = 0, 1, 2
-"""Walks: without restriction; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, free above, none below."""
+"""Walks: unrestricted; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, any above, none below."""
 
 SLOWDOWN, SLOWDOWN_THEN_END, EXCESS = 0, 1, 2
-"""Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of what waits exceed a bound by, and
+"""Objectives: the sum of the slowdowns, rounded up; the same and then the last end; the sum of the waits beyond a bound, and
 then the sum of the slowdowns in millionths."""
 
 SEARCH = record(
     [
         ("objective", np.int64),
-        ("share", np.int64),  # of the time in which the jobs have the machine, in thousandths
-        ("least", np.int64),  # the shortest time that a slowdown is divided by
-        ("bound", np.int64),  # the wait that is not excessive
+        ("share", np.int64),  # the share of time in which the jobs have the machine, in thousandths.
+        ("least", np.int64),  # the shortest run time in a slowdown.
+        ("bound", np.int64),  # the longest wait that is not excessive.
         ("walk", np.int64),
-        ("budget", np.int64),  # how many iterations (leaves and cuts) end it, or placements if ``counts_nodes``
+        ("budget", np.int64),  # the number of iterations (leaves and cuts), or of placements if ``counts_nodes``, that ends it.
         ("counts_nodes", np.int64),
-        ("cuts", np.int64),  # whether prefixes are cut
-        ("shifts", np.int64),  # whether jobs are shifted into holes that are a little too short
+        ("cuts", np.int64),  # whether prefixes are cut.
+        ("shifts", np.int64),  # whether jobs are shifted into holes that are slightly too short.
     ]
 )
 """The rules of a search."""
 
 SEARCHED = record(
     [
-        ("nodes", np.int64),  # placements
-        ("pruned", np.int64),  # cuts with a job left
-        ("iterations", np.int64),  # leaves and cuts
-        ("found", np.int64),  # complete orders better than all before them
+        ("nodes", np.int64),  # placements.
+        ("pruned", np.int64),  # cuts before the last job.
+        ("iterations", np.int64),  # leaves and cuts.
+        ("found", np.int64),  # complete orders better than all before them.
     ]
 )
-"""How much was searched."""
+"""Counters of a search."""
 
 FOUND_ORDER = record(
     [
-        ("first", np.int64),  # its value, a pair
+        ("first", np.int64),  # its value, a pair.
         ("second", np.int64),
-        ("end", np.int64),  # its last end
-        ("area", np.int64),  # all that is booked until then, in processor-microseconds
-        ("response", np.int64),  # the sum of age times ``share`` and time to the end times 1,000
+        ("end", np.int64),  # its last end.
+        ("area", np.int64),  # all that is booked until then, in processor-microseconds.
+        ("response", np.int64),  # the sum of (age times ``share`` + time to the end times 1,000).
     ]
 )
-"""What is known of an order that was found."""
+"""What is known of a found order."""
 
 KEPT = 3
-"""How many found orders are kept: the last ones, so the best."""
+"""The number of found orders that are kept: the last ones, so the best."""
 
 
 class Walk(NamedTuple):
-    """Where a walk through ``n`` jobs is.
+    """The position of a walk through ``n`` jobs.
 
     ``profiles[n + 1, 2, space]``: what the first jobs of the prefix leave, by depth.  ``order``, ``starts``: ``[n]``, the prefix.
-    ``used``, ``following``: ``[n + 1]``, by depth, discrepancies so far and the next child to look at.  ``values[n + 1, 2]``:
-    of the prefix, by depth.  ``is_taken[n]``: whether a job is in the prefix, but for its last place.  ``best[2]``: the best
+    ``used``, ``following``: ``[n + 1]``, by depth, discrepancies so far and the next child to try.  ``values[n + 1, 2]``:
+    of the prefix, by depth.  ``is_taken[n]``: whether a job is in the prefix, except at its last place.  ``best[2]``: the best
     value so far.
     """
 
@@ -101,7 +101,7 @@ class Walk(NamedTuple):
 
 @kernel
 def slowdown(jobs: RecordArray, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
-    """Return the slowdown of a job that starts at ``start`` of the time in which it has the machine, as a fraction (rule 9)."""
+    """Return as a fraction the slowdown of a job that starts at ``start``, over the time in which it has the machine (rule 9)."""
     estimate = jobs[job].estimate
     return int(jobs[job].age * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
 
@@ -112,7 +112,7 @@ def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int
     if rules[0].objective == EXCESS:
         wait, estimate = jobs[job].age + start - now, jobs[job].estimate
         response, least = wait + estimate, max(estimate, rules[0].least)
-        # In two parts, so that nothing leaves 64 bits.
+        # In two parts, so that nothing exceeds 64 bits.
         millionths = response // least * 1_000_000 + response % least * 1_000_000 // least
         return int(max(wait - rules[0].bound, 0)), int(millionths)
     over, under = slowdown(jobs, job, start, now, rules[0].share, rules[0].least)
@@ -121,7 +121,7 @@ def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int
 
 @kernel
 def is_larger(one: int, one_under: int, other: int, other_under: int) -> bool:
-    """Tell whether a fraction is larger than another one, exactly; all four numbers are positive or 0, not those below."""
+    """Return whether a fraction is larger than another one, exactly; numerators are at least 0, denominators positive."""
     sign = True
     while True:
         whole, other_whole = one // one_under, other // other_under
@@ -129,7 +129,7 @@ def is_larger(one: int, one_under: int, other: int, other_under: int) -> bool:
             return bool((whole > other_whole) == sign)
         one, other = one - whole * one_under, other - other_whole * other_under
         if one == 0 or other == 0:
-            # What is left of one of them decides; if nothing is left of both, they are equal.
+            # The remainders decide; if both are 0, the fractions are equal.
             return bool(one != other and (one > other) == sign)
         one, one_under, other, other_under = one_under, one, other_under, other
         sign = not sign
@@ -137,7 +137,7 @@ def is_larger(one: int, one_under: int, other: int, other_under: int) -> bool:
 
 @kernel
 def _booked_until(profile: Int64Array, now: int, end: int) -> int:
-    """Return what is booked over ``[now, end)``, in processor-microseconds: what is free for ever is all there is."""
+    """Return what is booked over ``[now, end)``, in processor-microseconds; the last segment has the whole machine free."""
     count = profile[0, 0]
     procs, area = profile[FREE, count], 0
     for segment in range(1, count + 1):
@@ -170,7 +170,7 @@ def _keep(
 
 @kernel
 def _may(walk: int, wave: int, depth: int, is_first: bool, used: int, left: int) -> bool:
-    """Tell whether a wave goes on with a child at a depth (from 0); ``used``: discrepancies with it, ``left``: jobs after it."""
+    """Return whether a wave takes a child at a depth (from 0); ``used``: discrepancies with it, ``left``: jobs after it."""
     if walk == ILDS:
         return 0 <= wave - used <= max(left - 1, 0)
     if walk == DDS:
@@ -185,7 +185,7 @@ def _is_less(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 @kernel
 def _with(rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], end: int) -> tuple[int, int]:
-    """Return a value with a job more, which ends at ``end``."""
+    """Return a value with one more job, which ends at ``end``."""
     if rules[0].objective == SLOWDOWN_THEN_END:
         return value[0] + worth[0], max(value[1], end)
     return value[0] + worth[0], value[1] + worth[1]
@@ -217,7 +217,7 @@ def _hole(
 def _shifted(
     at: int, hole: int, order: Int64Array, starts: Int64Array, changed: Int64Array
 ) -> None:
-    """Write the order in which the job at a place goes right behind those that start before the hole."""
+    """Write the order in which the job at a place moves right after those that start before the hole."""
     length = 0
     for place in range(at):
         if starts[place] < hole:
@@ -235,7 +235,7 @@ def _shifted(
 
 @kernel
 def _spent(rules: RecordArray, counts: RecordArray) -> int:
-    """Return what the budget counts."""
+    """Return the count that the budget limits."""
     return int(counts[0].nodes if rules[0].counts_nodes else counts[0].iterations)
 
 
@@ -247,11 +247,11 @@ def search(
     """Search an order of the jobs near their own.
 
     Args:
-        base: the profile on which they are placed, from ``now`` on; it stays as it is.
-        counts: ``[1]`` of ``SEARCHED``, is added to (``found`` must be 0 before).
-        found: ``[KEPT, n]``: gets the last orders that were better than all before them, as places in ``jobs``; the one that was
-            found as number k is in row k modulo ``KEPT``.
-        facts: ``[KEPT]`` of ``FOUND_ORDER``: gets what is known of them.
+        base: the profile on which they are placed, from ``now`` on; it is not changed.
+        counts: ``[1]`` of ``SEARCHED``, which the search increases (``found`` must be 0 before).
+        found: ``[KEPT, n]``: receives the last orders that were better than all before them, as indices into ``jobs``; number
+            k is in row k modulo ``KEPT``.
+        facts: ``[KEPT]`` of ``FOUND_ORDER``: receives the facts of these orders.
     """
     count = jobs.shape[0]
     space = base[0, 0] + 2 * count + 4
@@ -292,7 +292,7 @@ def search(
 def _place(
     now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, depth: int, job: int, counts: RecordArray
 ) -> bool:
-    """Place a job behind those of a prefix; tell whether that is a dead end: no better than the best complete order, and cut."""
+    """Place a job after a prefix; return whether that is a dead end: no better than the best complete order, and cut."""
     start = earliest(walk.profiles[depth], jobs[job].procs, jobs[job].booked, now)
     end = start + jobs[job].booked
     counts[0].nodes += 1
@@ -331,7 +331,7 @@ def _complete(
 
 @kernel
 def _is_first(is_taken: BoolArray, job: int) -> bool:
-    """Tell whether all jobs before this one are taken."""
+    """Return whether all jobs before this one are taken."""
     first = 0
     while first < job and is_taken[first]:
         first += 1
@@ -340,7 +340,7 @@ def _is_first(is_taken: BoolArray, job: int) -> bool:
 
 @kernel
 def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray, begin: int) -> int:
-    """Return the next job, from ``begin`` on, with which a wave goes on; -1 for none."""
+    """Return the next job, from ``begin`` on, with which a wave continues; -1 for none."""
     is_first = _is_first(is_taken, begin)
     count = len(is_taken)
     left = count - depth - 1
@@ -358,7 +358,7 @@ def _shift(
     now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, profile: Int64Array, changed: Int64Array,
     counts: RecordArray, found: Int64Array, facts: RecordArray,
 ) -> None:  # fmt: skip
-    """Try the order in which a job goes into a hole that is a little too short; keep it if it is better (rule 14).
+    """Try the order in which a job moves into a hole that is slightly too short; keep it if it is better (rule 14).
 
     Args:
         profile, changed: scratch, of the size of a profile of the walk, and ``[2, n]``.
@@ -379,7 +379,7 @@ def place_in_order(
     rules: RecordArray, jobs: RecordArray, order: Int64Array, now: int, base: Int64Array, profile: Int64Array,
     starts: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Place the jobs of an order one after another; return their value.  ``profile`` gets what they leave of ``base``."""
+    """Place the jobs of an order one after another; return their value.  ``profile`` receives what they leave of ``base``."""
     restore(base, profile)
     value = (0, now if rules[0].objective == SLOWDOWN_THEN_END else 0)
     for at in range(len(order)):
@@ -394,11 +394,11 @@ def place_in_order(
 
 @allocating_kernel
 def merged(now: int, base: Int64Array, jobs: RecordArray, line: Int64Array, rules: RecordArray, order: Int64Array) -> None:
-    """Write an order: again and again the job with the largest slowdown if placed next, of those in line only the next (rule 11).
+    """Write an order: always next the job with the largest slowdown if placed now, of those in ``line`` only the first (rule 11).
 
     Args:
-        line: places in ``jobs`` of those that keep an order among each other, in that order.
-        order: ``[n]``, gets places in ``jobs``.
+        line: indices into ``jobs`` of those that keep their order relative to each other, in that order.
+        order: ``[n]``, receives indices into ``jobs``.
     """
     count, following = jobs.shape[0], 0
     profile = np.empty((2, base[0, 0] + 2 * count + 4), np.int64)

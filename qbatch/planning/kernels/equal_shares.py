@@ -1,10 +1,10 @@
-"""Equal shares of hosts: where a job has its place, how a host is divided, what is owed to jobs that wait for memory.
+"""Equal shares of hosts: on which host a job is placed, how a host is divided, what is owed to jobs that wait for memory.
 
-The rules and their source stand in :mod:`qbatch.policies.equispatial`.  The live policy and the compiled one call the same
+The rules and their source are in :mod:`qbatch.policies.equispatial`.  The live policy and the compiled one call the same
 kernels: :func:`depart` and :func:`come` for what happened, then :func:`share_pass` and :func:`write_changes`.
 
-One table holds the jobs that are there, each in a slot that stays the same.  The jobs of a host are a list in order of sequence;
-those for which no host has memory are the list of the *queue*, the line behind the last host.
+One table holds the waiting and running jobs, each in a fixed slot.  The jobs of a host form a list in order of sequence;
+jobs for which no host has memory form the list of the *queue*, the table row after the last host.
 """
 
 from __future__ import annotations
@@ -35,63 +35,63 @@ from qbatch.planning.kernels.types import RecordArray
 
 SHARER = record(
     [
-        ("row", np.int64),  # ``NOBODY``: the slot is vacant
-        ("host", np.int64),  # the number of hosts: it waits for memory
-        ("next", np.int64),  # the slot behind it on the list of the host, -1: none
-        ("requested", np.int64),  # processors that it asks for
-        ("held", np.int64),  # bytes that it holds or waits for
-        ("procs", np.int64),  # processors that it has now
-        ("had", np.int64),  # and had before this pass; -1: it has not begun
-        ("share", np.int64),  # what equal sharing gives it; one that waits: would give it
-        ("owed", np.int64),  # processor-microseconds that are owed to it, by ``at`` of its host
-        ("executed", np.int64),  # how long it has executed, by ``at`` of its host
-        ("guest", np.int64),  # whether it is a guest for a quantum
-        ("is_new", np.int64),  # whether it may become one in this pass
+        ("row", np.int64),  # ``NOBODY``: the slot is empty.
+        ("host", np.int64),  # the number of hosts: it waits for memory.
+        ("next", np.int64),  # the next slot on the list of the host, -1: none.
+        ("requested", np.int64),  # requested processors.
+        ("held", np.int64),  # bytes that it holds or waits for.
+        ("procs", np.int64),  # processors that it has now.
+        ("had", np.int64),  # processors before this pass; -1: it has not begun.
+        ("share", np.int64),  # its equal share; of a waiting job: the share that it would have.
+        ("owed", np.int64),  # processor-microseconds that are owed to it, by ``at`` of its host.
+        ("executed", np.int64),  # its executed time, by ``at`` of its host.
+        ("guest", np.int64),  # whether it is a trial run.
+        ("is_new", np.int64),  # whether it may get a trial run in this pass.
     ]
 )
-"""A job that waits, or has a place on a host."""
+"""A job that waits or is on a host."""
 
 NO_GUEST, ON_IDLE, SQUEEZING = 0, 1, 2
-"""Guests: on processors that were idle, or on such that others gave up for it."""
+"""Trial runs: on processors that were idle, or on processors that other jobs gave up for it."""
 
 SHARED_HOST = record(
     [
         ("cpus", np.int64),
-        ("memory", np.int64),  # bytes; 0: not counted
+        ("memory", np.int64),  # bytes; 0: not counted.
         ("free_memory", np.int64),
         ("is_closed", np.int64),
-        ("idle", np.int64),  # processors that no job has
-        ("demand", np.int64),  # processors that all jobs there ask for
-        ("guests", np.int64),  # processors that guests have
-        ("sharing", np.int64),  # how many jobs are there beside guests
-        ("owing", np.int64),  # to how many of them something is owed
-        ("at", np.int64),  # the instant up to which its books are kept
-        ("last", np.int64),  # when it was divided last
-        ("is_due", np.int64),  # whether it must be divided again
-        ("is_stale", np.int64),  # whether its jobs changed since shares were found
-        ("look_at", np.int64),  # when to look at it again
-        ("is_touched", np.int64),  # whether its books were brought up to date in this pass
-        ("is_forced", np.int64),  # whether it is divided in this pass whatever the interval
-        ("first", np.int64),  # the slot of the first job there, -1: none
+        ("idle", np.int64),  # processors that no job has.
+        ("demand", np.int64),  # processors that all jobs there ask for.
+        ("guests", np.int64),  # processors of trial runs.
+        ("sharing", np.int64),  # number of jobs without trial runs.
+        ("owing", np.int64),  # number of these jobs to which something is owed.
+        ("at", np.int64),  # the instant up to which its account is updated.
+        ("last", np.int64),  # when it was last divided.
+        ("is_due", np.int64),  # whether it must be divided again.
+        ("is_stale", np.int64),  # whether its jobs changed since shares were found.
+        ("look_at", np.int64),  # when to look at it again.
+        ("is_touched", np.int64),  # whether its account was updated in this pass.
+        ("is_forced", np.int64),  # whether it is divided in this pass regardless of the interval.
+        ("first", np.int64),  # the slot of the first job there, -1: none.
     ]
 )
-"""A host whose jobs have equal shares."""
+"""A host on which jobs have equal shares."""
 
 SHARES = record(
     [
-        ("used", np.int64),  # how many slots were ever used
-        ("interval", np.int64),  # the shortest time between two divisions of a host
-        ("long", np.int64),  # executed time after which a job gets all that it asks for; ``FOREVER``: never
-        ("quantum", np.int64),  # how long a guest may run
-        ("most_memory", np.int64),  # and the most memory that it gets
+        ("used", np.int64),  # number of slots used so far.
+        ("interval", np.int64),  # the shortest time between two divisions of a host.
+        ("long", np.int64),  # executed time after which a job gets all that it asks for; ``FOREVER``: never.
+        ("quantum", np.int64),  # the length of a trial run.
+        ("most_memory", np.int64),  # the most memory of a trial run.
     ]
 )
-"""Numbers of the whole."""
+"""Totals and rules."""
 
 
 class SharesState(NamedTuple):
-    """The jobs that share ``H`` hosts: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``, the hosts, and behind
-    them the queue; ``counts[1]`` of ``SHARES``."""
+    """The jobs that share ``H`` hosts: ``jobs[S]`` of ``SHARER``; ``hosts[H + 1]`` of ``SHARED_HOST``: the hosts, then
+    the queue; ``counts[1]`` of ``SHARES``."""
 
     jobs: RecordArray
     hosts: RecordArray
@@ -102,19 +102,19 @@ NEVER = -FOREVER
 """``last`` of a host that was never divided."""
 
 ALL, FAVOURED, OTHERS = 0, 1, 2
-"""Jobs of a host among which processors are divided: all but guests; of those the ones that are to get all that they ask for; the
-rest."""
+"""Groups of jobs on a host that share processors: all but trial runs; of those the jobs that are to get all that they ask for;
+the rest."""
 
 _LEVELS = 64
-"""So many levels are remembered while the shares of those that wait are found."""
+"""The number of levels kept while the shares of waiting jobs are computed."""
 
 
 def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 64) -> SharesState:
-    """Return the books of a machine on which nothing has happened yet.
+    """Return the state of a machine before its first event.
 
     Args:
-        rules: what stands in ``counts`` from ``interval`` on.
-        slots: for how many jobs there is room at first.
+        rules: the values of ``counts`` from ``interval`` on.
+        slots: the initial space, in jobs.
     """
     hosts = np.zeros(len(machine.hosts) + 1, SHARED_HOST)
     for place, host in enumerate(machine.hosts):
@@ -126,7 +126,7 @@ def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 6
 
 
 def grown(state: SharesState) -> SharesState:
-    """Return the same books with room for twice as many jobs."""
+    """Return the same state with space for twice as many jobs."""
     return state._replace(jobs=np.concatenate([state.jobs, np.zeros_like(state.jobs)]))
 
 
@@ -141,7 +141,7 @@ def slot_of(row: int, state: SharesState) -> int:
 
 @kernel
 def link(slot: int, host: int, state: SharesState) -> None:
-    """Put a job on the list of a host, or of the queue."""
+    """Add a job to the list of a host, or of the queue."""
     jobs, hosts = state.jobs, state.hosts
     before, after = -1, hosts[host].first
     while after >= 0 and jobs[after].row < jobs[slot].row:
@@ -157,7 +157,7 @@ def link(slot: int, host: int, state: SharesState) -> None:
 
 @kernel
 def unlink(slot: int, state: SharesState) -> None:
-    """Take a job from its list."""
+    """Remove a job from its list."""
     jobs, hosts, host = state.jobs, state.hosts, state.jobs[slot].host
     if hosts[host].first == slot:
         hosts[host].first = jobs[slot].next
@@ -172,7 +172,7 @@ def unlink(slot: int, state: SharesState) -> None:
 
 @kernel
 def touch(now: int, host: int, state: SharesState) -> None:
-    """Bring the books of a host, or of the queue, up to date: how long each job has executed, and what is owed to it."""
+    """Update the account of a host, or of the queue: how long each job has executed, and what is owed to it."""
     at, counts = state.hosts[host], state.counts[0]
     is_queue, length = host == state.hosts.shape[0] - 1, now - at.at
     at.is_touched, at.at = 1, now
@@ -193,11 +193,11 @@ def touch(now: int, host: int, state: SharesState) -> None:
 
 @kernel
 def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -> int:
-    """Enter a job that waits and return its slot; there must be one (``jobs`` is longer than those that are there).
+    """Add a waiting job and return its slot; the caller ensures that ``jobs`` has an empty one.
 
     Args:
         held: bytes that it asks for.
-        is_new: 1 if it may have a quantum in this pass, else 0.
+        is_new: 1 if it may have a trial run in this pass, else 0.
     """
     slot = slot_of(NOBODY, state)
     if slot < 0:
@@ -212,10 +212,9 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
 
 @kernel
 def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesState) -> None:
-    """Give a job that waits its place on a host, with so many processors; the host must be divided anew.
+    """Move a waiting job to a host, with ``procs`` processors; the host must be divided again.
 
-    Args:
-        guest: ``NO_GUEST``, ``ON_IDLE`` or ``SQUEEZING``.
+    ``guest``: ``NO_GUEST``, ``ON_IDLE`` or ``SQUEEZING``.
     """
     touch(now, host, state)
     job, at = state.jobs[slot], state.hosts[host]
@@ -232,7 +231,7 @@ def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesS
 
 @kernel
 def depart(now: int, row: int, state: SharesState) -> None:
-    """Take a row out, if it is there; its host must be divided anew, at once if the others gave processors up for it."""
+    """Remove a row if it is present; its host must be divided again, at once if other jobs gave up processors for it."""
     slot = slot_of(row, state)
     if slot < 0:
         return
@@ -253,7 +252,7 @@ def depart(now: int, row: int, state: SharesState) -> None:
 
 @kernel
 def belongs(slot: int, group: int, state: SharesState) -> bool:
-    """Tell whether a job of a host belongs to a group among which processors are divided."""
+    """Return whether a job of a host belongs to a group that shares processors."""
     job = state.jobs[slot]
     if job.guest != NO_GUEST:
         return False
@@ -262,11 +261,9 @@ def belongs(slot: int, group: int, state: SharesState) -> bool:
 
 @kernel
 def water_level(host: int, group: int, room: int, requested: int, state: SharesState) -> tuple[int, int]:
-    """Return the greatest common level to which processors reach, and how many of those that ask for more get one above it.
+    """Return the greatest common level that the processors allow, and how many of the jobs that ask for more get one above it.
 
-    Args:
-        room: the processors.
-        requested: of one job more; 0: of none.
+    ``room``: the processors.  ``requested``: the processors of one additional job; 0: none.
     """
     jobs, level = state.jobs, 0
     while True:
@@ -292,10 +289,10 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
 
 @kernel
 def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -> int:
-    """Divide processors equally: no job gets more than it asks for, the remainder one each in order; return how many are given.
+    """Divide processors equally and return how many are used: no job gets more than it asks for; the remainder goes in order.
 
     Args:
-        is_given: whether each job gets these processors now; otherwise they are only noted as its share.
+        is_given: whether each job gets these processors now; otherwise they are only recorded as its share.
     """
     level, spare = water_level(host, group, room, 0, state)
     given, slot = 0, state.hosts[host].first
@@ -317,7 +314,7 @@ def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -
 
 @kernel
 def find_shares(host: int, state: SharesState) -> None:
-    """Say what equal sharing would give to each job of a host, whether it is divided now or later."""
+    """Record the equal share of each job of a host, whether the host is divided now or later."""
     at = state.hosts[host]
     if at.is_stale:
         fill(host, ALL, at.cpus - at.guests, False, state)
@@ -328,7 +325,7 @@ def find_shares(host: int, state: SharesState) -> None:
 def divide(now: int, host: int, state: SharesState) -> None:
     """Divide a host among its jobs.
 
-    A job that is to get all that it asks for leaves one processor to every other job; several such jobs share what is left.
+    A job that is to get all that it asks for leaves one processor to every other job; several such jobs share the rest.
     """
     touch(now, host, state)
     jobs, at = state.jobs, state.hosts[host]
@@ -347,7 +344,7 @@ def divide(now: int, host: int, state: SharesState) -> None:
 
 @kernel
 def extra(host: int, state: SharesState) -> int:
-    """Return how many processors above their share the jobs of a host have to which something is owed."""
+    """Return how many processors beyond their share the jobs have, on one host, to which something is owed."""
     if state.hosts[host].owing == 0:
         return 0
     find_shares(host, state)
@@ -362,9 +359,9 @@ def extra(host: int, state: SharesState) -> int:
 
 @kernel
 def could_hold(host: int, requested: int, held: int, is_guest: int, state: SharesState) -> bool:
-    """Tell whether an open host has the memory for a job, and as many processors as it asks for.
+    """Return whether an open host has the memory for a job, and as many processors as it asks for.
 
-    For a guest they must be left where every other job keeps one, and a guest all that it has.
+    A trial run needs them to be left when every other job keeps one processor, and every other trial run all that it has.
     """
     at = state.hosts[host]
     least = requested + (at.sharing + at.guests if is_guest else 0)
@@ -373,7 +370,7 @@ def could_hold(host: int, requested: int, held: int, is_guest: int, state: Share
 
 @kernel
 def best_ratio(requested: int, held: int, is_guest: int, state: SharesState) -> int:
-    """Return the host with the most processors for each one requested on it, the new job included; -1 if none could hold it."""
+    """Return the host with the most processors per requested one, including the new job; -1 if no host could hold the job."""
     best, most, least = -1, 0, 1
     for host in range(state.hosts.shape[0] - 1):
         if could_hold(host, requested, held, is_guest, state):
@@ -385,7 +382,7 @@ def best_ratio(requested: int, held: int, is_guest: int, state: SharesState) -> 
 
 @kernel
 def choose(requested: int, held: int, is_guest: int, state: SharesState) -> int:
-    """Return the host for a job: with the fewest unallocated processors that are enough, else by the ratio; -1 for none."""
+    """Return the host for a job: the one with the fewest free processors that suffice, else by the ratio; -1 for none."""
     best = -1
     for host in range(state.hosts.shape[0] - 1):
         idle = state.hosts[host].idle
@@ -396,7 +393,7 @@ def choose(requested: int, held: int, is_guest: int, state: SharesState) -> int:
 
 @kernel
 def most_memory(state: SharesState) -> int:
-    """Return the most memory that is free on an open host; without bound where memory is not counted."""
+    """Return the most memory that is free on an open host; unbounded if memory is not counted."""
     most = -1
     for host in range(state.hosts.shape[0] - 1):
         at = state.hosts[host]
@@ -407,9 +404,9 @@ def most_memory(state: SharesState) -> int:
 
 @kernel
 def place(now: int, state: SharesState) -> None:
-    """Give places to those that wait, in sequence.
+    """Move waiting jobs to hosts, in order of sequence.
 
-    One that found none in an earlier pass finds one only after memory was given back, or a host opened.
+    A job that found no host in an earlier pass finds one only after memory was given back, or a host opened.
     """
     jobs, hosts = state.jobs, state.hosts
     most, slot = most_memory(state), hosts[hosts.shape[0] - 1].first
@@ -425,7 +422,7 @@ def place(now: int, state: SharesState) -> None:
 
 @kernel
 def serve(now: int, state: SharesState) -> None:
-    """Give arrivals without memory their quantum, where there is a host for it."""
+    """Give arrivals without memory their trial run, if there is a host for it."""
     jobs, hosts = state.jobs, state.hosts
     slot = hosts[hosts.shape[0] - 1].first
     while slot >= 0:
@@ -445,7 +442,7 @@ def serve(now: int, state: SharesState) -> None:
 
 @kernel
 def level_with(requested: int, state: SharesState) -> tuple[int, int]:
-    """Return the level that a job more would bring about where the ratio puts it, and until which row one gets one above it."""
+    """Return the level after adding a job where the ratio puts it, and up to which row a job gets one processor above it."""
     host = best_ratio(requested, 0, 0, state)
     if host < 0:
         return 0, NOBODY
@@ -463,9 +460,9 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
 
 @allocating_kernel
 def would_share(state: SharesState) -> None:
-    """Say what each job that waits would have on the host that the ratio picks.
+    """Record the share that each waiting job would have on the host that the ratio picks.
 
-    It depends on the processors that it asks for and, if the level is lower, on the jobs that come before it on the host.
+    It depends on the requested processors and, if the level is lower, on the earlier jobs of the host.
     """
     jobs, slot = state.jobs, state.hosts[state.hosts.shape[0] - 1].first
     if slot < 0:
@@ -485,7 +482,7 @@ def would_share(state: SharesState) -> None:
 
 @kernel
 def next_look(now: int, host: int, state: SharesState) -> int:
-    """Return when a debt is paid or a job becomes a long one, if all stays as it is; ``FOREVER`` if never."""
+    """Return when a debt is paid or a job becomes a long one, if nothing else changes; ``FOREVER`` if never."""
     found, longest, long = FOREVER, -1, state.counts[0].long
     slot = state.hosts[host].first if state.hosts[host].is_closed == 0 else -1
     while slot >= 0:
@@ -500,9 +497,9 @@ def next_look(now: int, host: int, state: SharesState) -> int:
 
 @allocating_kernel
 def share_pass(now: int, state: SharesState) -> int:
-    """Place the jobs that wait and divide the hosts that are due; return when to make another pass, ``FOREVER`` for never.
+    """Place the waiting jobs and divide the hosts that are due; return when to make another pass, ``FOREVER`` for never.
 
-    :func:`write_changes` tells which jobs have more or less than before.
+    :func:`write_changes` returns the jobs that have other processors than before.
     """
     hosts, queue = state.hosts, state.hosts.shape[0] - 1
     for host in range(queue):
@@ -533,8 +530,8 @@ def share_pass(now: int, state: SharesState) -> int:
 
 @kernel
 def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
-    """Write what the pass changes into ``actions``, those first that give processors up, each in order of sequence; return how
-    many there are."""
+    """Write the changes of the pass into ``actions``, first of jobs that give processors up, each group in order of sequence;
+    return their number."""
     count = 0
     for is_more in (False, True):
         begin = count
@@ -569,7 +566,7 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
 def decide_shares(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: SharesState
 ) -> int:  # fmt: skip
-    """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may be begun twice."""
+    """Make one pass of equal shares.  No host closes in a replay, and the jobs of a log may start twice."""
     now = instant.now
     for place in range(instant.ended):
         depart(now, state.ended[place], memory)

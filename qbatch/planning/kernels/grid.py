@@ -1,7 +1,7 @@
 """Availability of many hosts over time: for each segment of time, what is free on each host.
 
 ``times[space]`` holds the starts of segments, of which ``state[0]`` are in use; ``free[space, 2, H]`` the processors and
-the memory that are free on each host during each.  The last segment reaches to infinity.  The caller keeps
+the memory that are free on each host in each segment.  The last segment extends to infinity.  The caller keeps
 space for two more segments before every :func:`add_part`.
 """
 
@@ -16,7 +16,7 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 @kernel
 def _break_at(times: Int64Array, free: Int64Array, state: Int64Array, instant: int) -> int:
-    """Make an instant the start of a segment; return the segment's number (0 if it lies before all)."""
+    """Make an instant the start of a segment; return the segment's number (0 if it is before all)."""
     segment = state[0]
     while segment > 0 and times[segment - 1] >= instant:
         segment -= 1
@@ -62,7 +62,7 @@ def add_part(
 def _lowest(
     times: Int64Array, free: Int64Array, state: Int64Array, first: int, start: int, end: int, hosts: Int64Array
 ) -> None:
-    """Make what is free in ``hosts`` the least that is free anywhere in ``[start, end)``; ``first`` holds ``start``."""
+    """Set ``hosts`` to the least that is free at any time in ``[start, end)``; ``first``: the segment that contains ``start``."""
     for host in range(hosts.shape[2]):
         hosts[FREE, CPUS, host] = free[first, CPUS, host]
         hosts[FREE, MEMORY, host] = free[first, MEMORY, host]
@@ -87,9 +87,9 @@ def earliest_chunks(
     hosts: Int64Array,
     taken: Int64Array,
 ) -> int:
-    """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken`` is where.
+    """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken``: the placement.
 
-    Instants looked at are ``not_before`` and the starts of the segments after it: nothing else makes room.
+    Candidates are ``not_before`` and the starts of the segments after it: at no other instant do resources become free.
     """
     for segment in range(state[0]):
         is_last = segment + 1 == state[0]
@@ -116,7 +116,7 @@ def chunks_fit(
     hosts: Int64Array,
     taken: Int64Array,
 ) -> bool:
-    """Tell whether a shape fits over ``[start, end)`` and into what is free right now; ``taken`` is where."""
+    """Return whether a shape fits over ``[start, end)`` and into what is free right now; ``taken``: the placement."""
     for host in range(hosts.shape[2]):
         hosts[FREE, CPUS, host] = now_free[CPUS, host]
         hosts[FREE, MEMORY, host] = now_free[MEMORY, host]

@@ -11,7 +11,7 @@ INSTANT, ROW = 0, 1
 
 @kernel
 def push(pairs: Int64Array, count: int, instant: int, row: int) -> None:
-    """Add a pair to a heap of ``count`` pairs; the caller counts."""
+    """Add a pair to a heap of ``count`` pairs; the caller updates the count."""
     place = count
     while place > 0:
         parent = (place - 1) >> 1
@@ -26,7 +26,7 @@ def push(pairs: Int64Array, count: int, instant: int, row: int) -> None:
 
 @kernel
 def pop(pairs: Int64Array, count: int) -> None:
-    """Remove the least pair from a heap of ``count`` pairs; the caller counts (and reads the pair before)."""
+    """Remove the least pair from a heap of ``count`` pairs; the caller first reads the pair, and updates the count."""
     last = count - 1
     instant = pairs[last, INSTANT]
     row = pairs[last, ROW]

@@ -1,9 +1,9 @@
-"""One pass over machines where a job lives inside one host: starts, and the first DEPTH reservations, on hosts with resources.
+"""One pass over hosts that each hold whole jobs, with resources: starts, and the first DEPTH reservations.
 
-The queue comes in the order in which it is looked through.  A job that can start now is started, on the host with the
-fewest free processors, then in host order.  The first ``depth`` that cannot get a reservation each: the earliest start
-over the hosts; ties: fewest processors free now, then host order.  A start must fit beside the running jobs and the
-reservations of its own host for its whole estimate; a reservation books at least a second (spec/papers.md 3.3 and 3.7).
+The rows come in the order of the scan.  A job that can start now is started, on the host with the
+fewest free processors, then in host order.  Each of the first ``depth`` jobs that cannot start gets a reservation: the
+earliest start over the hosts; ties: fewest processors free now, then host order.  A start must fit with the running jobs and
+the reservations of its own host for its whole estimate; a reservation books at least a second (docs/spec/papers.md 3.3 and 3.7).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROW, WHERE, AT = 0, 1, 2
 
 @kernel
 def taken(resource: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> int:
-    """Return how much of a resource a job takes on a host: what it asks for, and no memory where that is not counted."""
+    """Return how much of a resource a job takes on a host: what it asks for, but no memory if memory is not counted."""
     if resource == MEMORY and hosts[THERE, MEMORY, host] == 0:
         return 0
     return int(asked[resource, row])
@@ -30,7 +30,7 @@ def taken(resource: int, row: int, host: int, asked: Int64Array, hosts: Int64Arr
 
 @kernel
 def is_within(what: int, row: int, host: int, asked: Int64Array, hosts: Int64Array) -> bool:
-    """Tell whether a job asks for no more than a host has free (``FREE``), or has at all (``THERE``)."""
+    """Return whether a job asks for no more than a host has free (``FREE``), or has in total (``THERE``)."""
     is_lacking = False
     for resource in range(hosts.shape[1]):
         is_lacking = is_lacking or hosts[what, resource, host] < taken(resource, row, host, asked, hosts)
@@ -39,7 +39,7 @@ def is_within(what: int, row: int, host: int, asked: Int64Array, hosts: Int64Arr
 
 @kernel
 def fill_profiles(now: int, hosts: Int64Array, pieces: Int64Array, running: int, free: Int64Array) -> None:
-    """Make the profiles ``free[H, N, 2, space]`` of every host anew: what is free now, and what each running job gives back at
+    """Fill the profiles ``free[H, N, 2, space]`` of every host: what is free now, and what each running job gives back at
     its end."""
     for host in range(hosts.shape[2]):
         for resource in range(hosts.shape[1]):
@@ -53,7 +53,7 @@ def fill_profiles(now: int, hosts: Int64Array, pieces: Int64Array, running: int,
 
 @kernel
 def fits_any(rows: Int64Array, asked: Int64Array, hosts: Int64Array) -> bool:
-    """Tell whether a host has what one of the rows asks for now."""
+    """Return whether a host now has enough for one of the rows."""
     for row in rows:
         for host in range(hosts.shape[2]):
             if is_within(FREE, row, host, asked, hosts):
@@ -83,7 +83,7 @@ def all_free(hosts: Int64Array) -> int:
 def stays_free(
     row: int, host: int, start: int, end: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> bool:
-    """Tell whether what a job asks for is free on a host over the whole of ``[start, end)``."""
+    """Return whether the request of a job is free on a host over the whole of ``[start, end)``."""
     for resource in range(hosts.shape[1]):
         if not fits(free[host, resource], taken(resource, row, host, asked, hosts), start, end):
             return False
@@ -111,11 +111,11 @@ def start_host(
 def start_on(
     row: int, host: int, not_before: int, duration: int, asked: Int64Array, hosts: Int64Array, profiles: Int64Array
 ) -> int:
-    """Return the earliest start of a job on a host with these profiles, one a resource; ``FOREVER`` if it could never hold the
+    """Return the earliest start of a job on a host with these profiles, one per resource; ``FOREVER`` if it could never hold the
     job.
 
-    Each resource alone gives a lower bound for the common answer; asked in turn from the bound that the others gave, they rise
-    to the least instant on which all agree.
+    Each resource alone gives a lower bound for the common answer; each starts its search from the bound of the others, so the
+    bounds rise to the least instant on which all agree.
     """
     if not is_within(THERE, row, host, asked, hosts):
         return FOREVER
@@ -146,7 +146,7 @@ def earliest_start(
 def stands(
     row: int, host: int, at: int, now: int, duration: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> bool:
-    """Tell whether a reservation that was made before can stay where it is."""
+    """Return whether an earlier reservation can stay where it is."""
     if at < now or hosts[THERE, CPUS, host] < asked[CPUS, row]:
         return False
     return stays_free(row, host, at, at + duration, asked, hosts, free)
@@ -156,7 +156,7 @@ def stands(
 def change(
     row: int, host: int, start: int, end: int, sign: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> None:
-    """Take what a job has on a host out of its profiles over ``[start, end)`` (``sign`` -1), or put it back (1)."""
+    """Take the resources of a job on a host out of its profiles over ``[start, end)`` (``sign`` -1), or put them back (1)."""
     for resource in range(hosts.shape[1]):
         add(free[host, resource], start, end, sign * taken(resource, row, host, asked, hosts))
 
@@ -165,8 +165,8 @@ def change(
 def add_part(
     host: int, start: int, end: int, sign: int, amounts: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> bool:
-    """Add amounts by resource to what is free on a host over ``[start, end)``, or take them out (``sign`` -1); tell whether there
-    was space for it (else nothing is changed)."""
+    """Add amounts by resource to what is free on a host over ``[start, end)``, or take them (``sign`` -1); return whether the
+    profiles had the space (if not, nothing changes)."""
     for resource in range(hosts.shape[1]):
         if not has_room(free[host, resource], 1):
             return False
@@ -181,7 +181,7 @@ def reserve(
     row: int, host: int, at: int, now: int, sign: int, asked: Int64Array, estimate: Int64Array, hosts: Int64Array,
     free: Int64Array,
 ) -> None:  # fmt: skip
-    """Book a reservation (``sign`` -1) or lift it out (1); one whose time is over books nothing."""
+    """Book a reservation (``sign`` -1) or lift it out (1); a reservation in the past books nothing."""
     if at >= now:
         change(row, host, at, at + booked(estimate[row]), sign, asked, hosts, free)
 
@@ -191,16 +191,16 @@ def host_pass(
     instant: Instant, jobs: JobColumns, hosts: Int64Array, parts: Int64Array, rows: Int64Array, depth: int, is_stopping: bool,
     holders: int, reserved: Int64Array, started: Int64Array, places: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Make one pass; return how many jobs started and how many reservations there are.
+    """Make one pass; return the number of started jobs and the number of reservations.
 
     Args:
-        hosts: what they have free and in all; it stays as it is.
+        hosts: the free and the total amounts; not changed.
         parts: of the running jobs, of which ``instant.parts`` are in use.
-        rows: as they are looked through; the first ``holders`` hold the first of ``reserved`` from earlier passes, which only
+        rows: in the order of the scan; the first ``holders`` hold the first of ``reserved`` from earlier passes, which only
             move earlier.
         is_stopping: the pass ends at the first job that does not fit.
-        reserved: row, host and start of each reservation are written.
-        started, places: the rows that start, and their hosts, are written.
+        reserved: receives the row, host and start of each reservation.
+        started, places: receive the rows that start, and their hosts.
     """
     now, asked, estimate, hosts, held = instant.now, jobs.asked, jobs.estimate, hosts.copy(), reserved[:, :holders].copy()
     count, kept, running = 0, 0, instant.parts
@@ -210,7 +210,7 @@ def host_pass(
     is_filled = holders > 0
     if is_filled:
         fill_profiles(now, hosts, parts, running, free)
-        for place in range(holders):  # each binds all the others until it is lifted out at its turn
+        for place in range(holders):  # each constrains all the others until it is lifted out at its turn
             is_reserved[held[WHERE, place]] = True
             reserve(rows[place], held[WHERE, place], held[AT, place], now, -1, asked, estimate, hosts, free)
     for place in range(rows.shape[0]):
@@ -232,7 +232,7 @@ def host_pass(
             if not is_filled:
                 is_filled = True
                 fill_profiles(now, hosts, parts, running, free)
-                for other in range(count):  # what has started in this pass is gone from what is free, and comes back
+                for other in range(count):  # jobs started in this pass are gone from what is free, and return at their end
                     begun = started[other]
                     change(begun, places[other], now + estimate[begun], FOREVER, 1, asked, hosts, free)
             duration = booked(estimate[row])

@@ -1,14 +1,14 @@
-"""The one door to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
+"""The only access to the compiler: every kernel is decorated with :func:`kernel` or :func:`allocating_kernel`.
 
-Numba takes a third of a second to load, and is loaded when a kernel is first called compiled: a daemon that serves with plain
-Python, or a command that runs no kernel, never loads it.  Nor does a command whose kernels were compiled before: what it calls
-from outside is kept as object code too (:mod:`qbatch.planning.kernels.native`).
+Numba takes a third of a second to load, and is loaded when a kernel is first called compiled.  A daemon that serves with plain
+Python, or a command that runs no kernel, never loads it.  Nor does a command if its kernels were compiled before: kernels that
+Python calls are kept as object code too (:mod:`qbatch.planning.kernels.native`).
 
-Numba's cache does not notice when a callee in another file changes, so the cache directory carries
-a hash of the sources of all kernels (law 6 of design.md): change one kernel and all are compiled
-anew, change none and they load in a fraction of a second.
+Numba's cache does not notice when a callee in another file changes, so the name of the cache directory contains
+a hash of the sources of all kernels (law 6 of docs/design.md).  After a change of one kernel all are compiled
+again; without a change they load in a fraction of a second.
 
-With ``NUMBA_DISABLE_JIT=1`` the decorator gives back the plain Python function: the tests and the
+With ``NUMBA_DISABLE_JIT=1`` the decorator returns the plain Python function: the tests and the
 coverage report use this.
 """
 
@@ -40,7 +40,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT_CACHES = 4
 
 _OBJECT_CALLS = 1000
-"""Calls of a kernel as object code, some ten microseconds dearer than by Numba, before Numba is loaded."""
+"""The number of calls of a kernel as object code, each some ten microseconds slower than by Numba, before Numba is loaded."""
 
 
 def kernel_sources() -> list[Path]:
@@ -67,24 +67,24 @@ def cache_root() -> Path:
 
 
 def _made(folder: Path) -> None:
-    """Make a folder and those above it that are not there, each for us alone whatever the umask is."""
+    """Make a folder and its missing parents, accessible only to this user whatever the umask is."""
     if not folder.exists():
         _made(folder.parent)
-        with suppress(FileExistsError):  # another process makes it too
+        with suppress(FileExistsError):  # another process made it
             folder.mkdir(mode=0o700)
             folder.chmod(0o700)
 
 
 def _check_ours(folder: Path) -> None:
-    """Refuse a folder into which others may put code: what is in it runs as the code of whoever runs a kernel.
+    """Refuse a folder into which other users may put code: its contents run as the code of the user of a kernel.
 
     Raises:
-        InputError: naming it and the reason.
+        InputError: names the folder and the reason.
     """
     reason, found = who_may_replace(folder), folder.stat()
     if not reason and is_of_another(found):
         reason = f"it belongs to user {found.st_uid}"
-    if not reason and found.st_mode & 0o077:  # else others cannot enter it
+    if not reason and found.st_mode & 0o077:  # otherwise others cannot enter it
         unsafe = next((path for path in (folder, *folder.rglob("*")) if _is_open(path)), None)
         reason = "" if unsafe is None else f"others may write to {'it' if unsafe == folder else unsafe}"
     if reason:
@@ -97,7 +97,7 @@ def _check_ours(folder: Path) -> None:
 def _is_open(path: Path) -> bool:
     try:
         return others_may_write(path.stat())
-    except FileNotFoundError:  # another process has just given it its name
+    except FileNotFoundError:  # another process has just renamed it
         return False
 
 
@@ -111,7 +111,7 @@ def _writable(folder: Path) -> bool:
 
 def _forget_old_caches(root: Path, current: Path) -> None:
     others = [path for path in root.glob("kernels-*") if path != current and path.is_dir()]
-    # Another process may be forgetting the same folders.
+    # Another process may be removing the same folders.
     with suppress(OSError):
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[_KEPT_CACHES - 1 :]:
@@ -120,10 +120,10 @@ def _forget_old_caches(root: Path, current: Path) -> None:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder of the kernels as they are now; None where nothing is compiled, or nothing can be written.
+    """Return the folder of the kernels in their current version; None if nothing is compiled or nothing can be written.
 
     Raises:
-        InputError: others may write to it, or put another in its place.
+        InputError: others may write to it, or replace it.
     """
     if IS_PLAIN:
         return None
@@ -161,10 +161,10 @@ def _locked(name: str) -> Iterator[None]:
 
 
 def _alone(compiled: Any, name: str) -> Any:
-    """Let one process at a time compile a kernel, or load it from the cache; another that wants it too then finds it there.
+    """Let one process at a time compile a kernel, or load it from the cache; another that needs it then finds it there.
 
     Numba numbers the file of a variant after those in the index that it has just read.  Of two processes that save their
-    first variants at once, one would otherwise find the other's code under its own signature, and run it.
+    first variants at once, one could otherwise find the other's code under its own signature, and run it.
     """
     from numba.core.compiler_lock import global_compiler_lock
 
@@ -172,7 +172,7 @@ def _alone(compiled: Any, name: str) -> Any:
         compile_variant = compiled.compile
 
         def compile_alone(signature: Any) -> Any:
-            # The compiler's lock comes first: another thread of this process may hold it, and want this kernel.
+            # The compiler's lock comes first: another thread of this process may hold it, and need this kernel.
             with global_compiler_lock, _locked(name):
                 return compile_variant(signature)
 
@@ -184,18 +184,18 @@ _WHEN_LOADED: list[Callable[[], None]] = []
 
 
 def load() -> None:
-    """Load the compiler now, so that nothing runs as plain Python to save that."""
+    """Load the compiler now, so that nothing runs as plain Python to avoid loading it."""
     if not IS_PLAIN:
         _numba()
 
 
 def is_loaded() -> bool:
-    """Tell whether the compiler is there already, or nothing is compiled at all."""
+    """Return whether the compiler is loaded, or nothing is compiled at all."""
     return IS_PLAIN or _numba.cache_info().currsize > 0
 
 
 def when_loaded(tell: Callable[[], None]) -> None:
-    """Let a function be called when the compiler is loaded: now, or before a kernel is first called compiled."""
+    """Have a function called when the compiler is loaded: now, or before a kernel is first called compiled."""
     if is_loaded():
         tell()
     else:
@@ -204,7 +204,7 @@ def when_loaded(tell: Callable[[], None]) -> None:
 
 @cache
 def _numba() -> Any:
-    """Load the compiler; from then on it takes a :class:`Kernel` that another one calls for what it compiles to."""
+    """Load the compiler and register :class:`Kernel`, so that a kernel can call another by what it compiles to."""
     for tell in _WHEN_LOADED:
         tell()
     import numba
@@ -222,7 +222,7 @@ def _numba() -> Any:
 
 
 def _hash_of(file: str) -> str | None:
-    """Return a hash of a file's content, None where there is no such file."""
+    """Return a hash of a file's content, None if there is no such file."""
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()
     except OSError:
@@ -230,7 +230,7 @@ def _hash_of(file: str) -> str | None:
 
 
 class Kernel:
-    """A kernel: ``py_func`` as it was written, ``compiled`` from its first call on; ``is_outside``: it is none of ours."""
+    """A kernel: ``py_func`` is its Python function, ``compiled`` exists after its first call; ``is_outside``: a user's kernel."""
 
     def __init__(self, function: FunctionType, constants: dict[str, Any] | None = None, **options: Any) -> None:
         self.py_func = function
@@ -245,7 +245,7 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba makes of it."""
+        """The result of Numba."""
         njit, function = _numba().njit, self.py_func
         function.__qualname__ = self.qualified_name
         is_kept = cache_folder() is not None and self._identity is not None
@@ -254,10 +254,10 @@ class Kernel:
 
     @cached_property
     def qualified_name(self) -> str:
-        """Its name, with a hash of the values that it was made with.
+        """Its name, with a hash of the values in its closure.
 
-        Numba names code by the function and a count in its process.  Two kernels of one factory that were compiled first in
-        theirs would share a name in a process that loads both, and what belongs to it: the types of returned arrays.
+        Numba names code by the function and a count in its process.  Two kernels of one factory, each the first that its
+        process compiled, would share a name in a process that loads both, and with it the types of returned arrays.
         """
         name = self.py_func.__code__.co_qualname
         if self._identity is None or not (self._closure or self._constants or self.is_outside):
@@ -273,13 +273,13 @@ class Kernel:
 
     @cached_property
     def _closure(self) -> tuple[Any, ...]:
-        """The values that it was made with."""
+        """The values in its closure."""
         return tuple(cell.cell_contents for cell in self.py_func.__closure__ or ())
 
     @cached_property
     def _identity(self) -> str | None:
-        """What it is, with the values that it was made with; None where that cannot be told: one of these is no number, text or
-        kernel, or it was read from no file.  Then it is compiled in each process."""
+        """Its identity, with the values in its closure; None if there is none, because a value is no number, text or
+        kernel, or the kernel was read from no file.  Then each process compiles it."""
         names = tuple(self._constants)
         values = [each._identity if isinstance(each, Kernel) else each for each in (*self._closure, *self._constants.values())]
         if not all(isinstance(value, int | float | str) for value in values):
@@ -288,12 +288,12 @@ class Kernel:
         if self.is_outside:
             if self._source is None:
                 return None
-            # The cache folder is named by our sources; a kernel of somebody else is known by its own.
+            # The cache folder has the hash of the package's sources; a user's kernel is identified by its own source.
             made_with += self._source
         return f"{self.py_func.__module__}.{self.py_func.__code__.co_qualname}{made_with}"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it compiled: as its object code while the compiler is not loaded and it was kept, or else by Numba."""
+        """Call the kernel compiled: as its object code if that was kept and the compiler is not loaded, else by Numba."""
         if not is_loaded() and (loaded := self._object(arguments)) is not None:
             return loaded(*arguments)
         compiled = self.compiled
@@ -304,7 +304,7 @@ class Kernel:
         return result
 
     def _object(self, arguments: tuple[Any, ...]) -> native.Loaded | None:
-        """Return its object code for these arguments; None where there is none, or it is called so often that Numba pays."""
+        """Return its object code for these arguments; None if there is none, or so many calls were made that Numba pays off."""
         self._calls += 1
         folder, variant = cache_folder(), self._variant(arguments)
         if folder is None or variant is None or self._calls > _OBJECT_CALLS:
@@ -327,10 +327,10 @@ class Kernel:
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` with Numba on its first call, cached on disk where a cache can be written.
+    """Compile ``function`` with Numba on its first call, cached on disk if a cache can be written.
 
     Such a kernel makes no array.  So it is compiled without Numba's reference counts: the caller holds every
-    array that it is handed, and counting each of them up and down at every call cost a quarter of a replay.
+    array that it passes, and counting each of them at every call cost a quarter of a replay.
     """
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=False))
 
@@ -343,13 +343,13 @@ def inlined_kernel(function: Function) -> Function:
 def allocating_kernel(function: Function) -> Function:
     """Compile ``function`` like :func:`kernel`, with reference counts: for kernels that make arrays.
 
-    One that is called by a :func:`kernel` must not return an array: nobody would free it.
+    A kernel that a :func:`kernel` calls must not return an array: nothing would free it.
     """
     return function if IS_PLAIN else cast(Function, Kernel(cast(FunctionType, function), _nrt=True))
 
 
 def with_constants(made: Function, **constants: Any) -> Function:
-    """Return a kernel with other values for some names of its module: to the compiler they are constants, also kernels."""
+    """Return a kernel with other values for some names of its module; the compiler takes them, also kernels, as constants."""
     source = cast(FunctionType, getattr(made, "py_func", made))
     names = {**source.__globals__, **constants}
     function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
@@ -358,12 +358,12 @@ def with_constants(made: Function, **constants: Any) -> Function:
 
 
 def is_kept(kernel: Callable[..., Any]) -> bool:
-    """Tell whether a kernel can be called, with some arguments at least, without loading the compiler."""
+    """Return whether a kernel can be called, at least with some arguments, without loading the compiler."""
     folder = cache_folder()
     return isinstance(kernel, Kernel) and folder is not None and native.is_kept(folder, kernel.qualified_name)
 
 
 def is_warm(name: str) -> bool:
-    """Tell whether the kernel of this name is likely to be on disk already (else its first call compiles)."""
+    """Return whether the kernel of this name is probably on disk already (if not, its first call compiles)."""
     folder = cache_folder()
     return IS_PLAIN or (folder is not None and any(folder.rglob(f"*.{name}-*.nbi")))

@@ -31,8 +31,8 @@ from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 
 class PoolList(NamedTuple):
-    """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a profile to work
-    with (:mod:`profile`)."""
+    """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a working
+    profile (:mod:`profile`)."""
 
     order: int
     depth: int
@@ -68,7 +68,7 @@ def profile_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: I
 
 @cache
 def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
-    """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is put in order before it."""
+    """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is sorted before it."""
 
     @allocating_kernel
     def pass_in_order(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
@@ -120,11 +120,13 @@ def pool_scheduler(a_pass: Callable[..., int]) -> Callable[..., int]:
 
 
 class HostList(NamedTuple):
-    """A list scheduler of hosts (a pool is one): the order of the queue and how many jobs get a reservation; ``weights[6]`` of
-    the priority; whether the pass ends at the first job that does not fit, and whether reservations stay.
+    """A list scheduler of hosts (a pool is one).
 
-    ``bypasses[R]``: how often a job was passed by; empty where that has no weight.  ``held[3, n]``: row, host and start of each
-    reservation of the last pass, ``holders[KEPT]`` in number, of which the first ``holders[HELD]`` stay.
+    Its first fields are the order of the queue, the number of reservations, ``weights[6]`` of the priority, whether the pass
+    ends at the first job that does not fit, and whether reservations stay.
+
+    ``bypasses[R]``: how often other jobs bypassed a job; empty if that has no weight.  ``held[3, n]``: row, host and start of
+    each reservation of the last pass, ``holders[KEPT]`` in number, of which the first ``holders[HELD]`` stay.
     """
 
     order: int
@@ -138,13 +140,13 @@ class HostList(NamedTuple):
 
 
 HELD, KEPT = 0, 1
-"""Places in ``holders``."""
+"""Indices into ``holders``."""
 
 
 @kernel
 def decide_on_hosts(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: HostList) -> int:
-    """Make one pass of a list scheduler of hosts (spec/papers.md 3.3 and 3.7)."""
-    # A reservation that stays is made even where nothing can start.
+    """Make one pass of a list scheduler of hosts (docs/spec/papers.md 3.3 and 3.7)."""
+    # A reservation that stays is made even if nothing can start.
     if instant.head == instant.tail or (instant.free == 0 and not memory.is_sticky):
         return 0
     return list_pass(instant, jobs, state.waiting, state.hosts, state.parts, state.started, state.places, memory)
@@ -155,12 +157,12 @@ def list_pass(
     instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, started: Int64Array,
     places: Int64Array, memory: HostList,
 ) -> int:  # fmt: skip
-    """Make one pass over what is shown; write the rows that start into ``started`` and their hosts into ``places``, and return
-    how many they are.
+    """Make one pass over ``rows``; write the rows that start into ``started`` and their hosts into ``places``, and return
+    their number.
 
     Args:
-        hosts: what the hosts have, free and in all.
-        parts: the running jobs in order of expected end, as :func:`host_pass` takes them; ``instant.parts`` are in use.
+        hosts: the free and the total amounts of the hosts.
+        parts: the running jobs in order of expected end, as for :func:`host_pass`; ``instant.parts`` are in use.
     """
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = host_pass(
@@ -195,7 +197,7 @@ def list_pass_of_pool(
 ) -> int:  # fmt: skip
     """Make the pass of :func:`list_pass` over all waiting jobs of a pool; ``ends`` and ``amounts``: of the ``running`` jobs.
 
-    ``reserves``: reservations are made even where nothing can start.
+    ``reserves``: reservations are made even if nothing can start.
     """
     hosts, begun = np.zeros((2, NAMED, 1), np.int64), np.empty((2, waiting.shape[0]), np.int64)
     hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = free, there
@@ -215,9 +217,9 @@ def list_pass_of_pool(
 
 @allocating_kernel
 def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows: Int64Array, depth: int) -> int:
-    """Make one pass over waiting rows in the order given: start what fits beside reservations for the first ``depth`` others.
+    """Make one pass over waiting rows in the given order: start what fits with the reservations of the first ``depth`` others.
 
-    The starts stand in ``state.started`` and ``state.places``; returns how many they are.
+    The starts are in ``state.started`` and ``state.places``; return their number.
     """
     reserved = np.empty((3, min(depth, rows.shape[0])), np.int64)
     return host_pass(
@@ -227,11 +229,11 @@ def start_in_order(instant: Instant, jobs: JobColumns, state: StateTables, rows:
 
 @allocating_kernel
 def looked_through(now: int, jobs: JobColumns, rows: Int64Array, behind: int, memory: HostList) -> Int64Array:
-    """Return waiting rows, which come in order of sequence, as a pass looks through them: the holders of reservations before all
-    others, the oldest first.
+    """Return waiting rows, given in order of sequence, in the order of a scan: the holders of reservations come first,
+    the oldest before the others.
 
     Args:
-        behind: where the order is ``SJF_BEHIND``, how many are left as they come.
+        behind: for the order ``SJF_BEHIND``, the number of rows that stay in order of sequence.
     """
     if memory.order == PRIORITY:
         found = stable_order(-row_priorities(now, jobs, rows, memory))
@@ -254,7 +256,7 @@ def row_priorities(now: int, jobs: JobColumns, rows: Int64Array, memory: HostLis
 
 @allocating_kernel
 def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
-    """Return the rows with the holders of reservations before all others, the oldest first."""
+    """Return the rows with the holders of reservations first, the oldest before the others."""
     found = np.empty(rows.shape[0], np.int64)
     for place in range(holders):
         found[place] = held[ROW, place]
@@ -271,7 +273,7 @@ def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Arra
 
 @kernel
 def forget_holders(waiting: Int64Array, returned: Int64Array, memory: HostList) -> None:
-    """Forget the reservations of jobs that do not wait any more, or whose trials were over in this round (``returned``)."""
+    """Forget the reservations of jobs that no longer wait, or had a trial run that ended in this round (``returned``)."""
     kept, held = 0, memory.held
     for place in range(memory.holders[HELD]):
         row, stays = held[ROW, place], False
@@ -288,9 +290,9 @@ def forget_holders(waiting: Int64Array, returned: Int64Array, memory: HostList) 
 
 @kernel
 def note_pass(rows: Int64Array, started: Int64Array, count: int, kept: int, memory: HostList) -> None:
-    """Note what a pass over rows has done: how many of ``started`` start, and how many reservations stand in ``held``.
+    """Record a pass over rows: how many of ``started`` start, and how many reservations are in ``held``.
 
-    Each job that still waits was passed by once more for each start that stands behind it in the order.
+    Each job that still waits was bypassed once more by each start that is after it in the order.
     """
     memory.holders[KEPT] = kept
     memory.holders[HELD] = kept if memory.is_sticky else 0

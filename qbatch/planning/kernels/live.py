@@ -1,8 +1,8 @@
-"""Kernels that a live engine calls: compiled, or, until the compiler has done its work, as the plain Python they are.
+"""Kernels that a live engine calls: compiled, or as plain Python until the compiler has finished.
 
-Who calls kernels from outside (policies, the cluster, profiles) calls them through a door: :func:`live` or
-:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all doors of the process.
-The plain twin of a kernel is its own source; whatever kernels it calls are plain twins too.  A kernel that is a generator is
+Python code outside the kernels (policies, the cluster, profiles) calls them through an entry: :func:`live` or
+:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all entries of the process.
+The plain twin of a kernel is its own source, and the kernels that it calls are plain twins too.  A kernel that is a generator is
 called through a :class:`LiveGenerator`.
 """
 
@@ -40,7 +40,7 @@ def uncompiled(kernel: Function) -> Function:
 
 
 def _twin_globals(names: dict[str, Any]) -> dict[str, Any]:
-    """Return a module's names with plain twins in the place of kernels."""
+    """Return a module's names with plain twins in place of kernels."""
     if id(names) not in _TWIN_GLOBALS:
         _TWIN_GLOBALS[id(names)] = twins = dict(names)
         for name, value in names.items():
@@ -52,7 +52,7 @@ def _twin_globals(names: dict[str, Any]) -> dict[str, Any]:
 
 
 class _TwinModule:
-    """A module whose kernels are plain."""
+    """A module in which the kernels are plain Python."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -62,7 +62,7 @@ class _TwinModule:
 
 
 class _LiveModule:
-    """A module of kernels, each behind a door; its constants are as they are."""
+    """A module of kernels, each behind an entry; its constants are unchanged."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -76,7 +76,7 @@ class _LiveModule:
 
 
 def live(kernel: Function) -> Function:
-    """Return a door to a kernel, for callers outside the kernels."""
+    """Return an entry to a kernel, for callers outside the kernels."""
     # Calling through a partial costs a tenth of a microsecond less than through a method.
     door = partial(cast(Any, kernel))
     _DOORS.append((door, kernel))
@@ -85,7 +85,7 @@ def live(kernel: Function) -> Function:
 
 
 def little(kernel: Function, rows: int) -> Function:
-    """Return a kernel for so many rows: plain Python as long as that takes a process less time than loading the compiler."""
+    """Return a kernel for ``rows`` rows: plain Python as long as that takes less time than loading the compiler."""
     global _rows_left
     if is_loaded() or rows > _rows_left:
         return kernel
@@ -94,19 +94,19 @@ def little(kernel: Function, rows: int) -> Function:
 
 
 def compile_at_once() -> None:
-    """Let generators of this process be compiled for their first step."""
+    """Compile the generators of this process for their first step."""
     global _plain_steps_left
     _plain_steps_left = 0
 
 
 class LiveGenerator:
-    """A generator kernel on its arguments, which goes on by one step at each call of ``next``.
+    """A generator kernel with its arguments, which makes one step at each call of ``next``.
 
-    Where it would have to be compiled, a process takes its first steps in plain Python: compiling takes longer than they do.
-    Between two steps the generator keeps nothing but its arguments, so that either form goes on where the other one was.
+    If it would have to be compiled, a process makes the first steps in plain Python: compiling takes longer than they do.
+    Between two steps the generator keeps nothing but its arguments, so that either form continues where the other stopped.
 
     Args:
-        kernel: of which each step does the same.
+        kernel: a generator in which every step does the same.
     """
 
     def __init__(self, kernel: Any, *arguments: Any) -> None:
@@ -137,22 +137,22 @@ def _is_on_disk(kernel: Any) -> bool:
 
 
 def live_module(module: ModuleType) -> Any:
-    """Return a module of kernels with a door to each."""
+    """Return a module of kernels with an entry to each."""
     return _LiveModule(module)
 
 
 def serve_uncompiled() -> None:
-    """Make all doors of this process lead to plain Python: nothing is compiled or loaded from here on."""
+    """Make all entries of this process call plain Python: nothing is compiled or loaded from here on."""
     _serve(False)
 
 
 def serve_compiled() -> None:
-    """Make all doors of this process lead to compiled kernels (as they do from the beginning)."""
+    """Make all entries of this process call compiled kernels (as they do from the beginning)."""
     _serve(True)
 
 
 def serves_compiled() -> bool:
-    """Tell where the doors lead."""
+    """Return whether the entries call compiled kernels."""
     return _serves_compiled
 
 
@@ -167,7 +167,7 @@ def _serve_at(door: Any, kernel: Any, is_compiled: bool) -> None:
     if not is_compiled:
         _lead(door, uncompiled(kernel))
     elif isinstance(kernel, Kernel):
-        # The first call loads the compiler; the ones that follow go straight to what it has made.
+        # The first call loads the compiler; later ones go straight to its result.
         def first(*arguments: Any) -> Any:
             _lead(door, kernel.compiled)
             return kernel.compiled(*arguments)

@@ -1,7 +1,7 @@
 """The NCSA-LSF* scheduler of the Origin 2000: class limits by host and system-wide, special reservations of whole hosts.
 
-Source: Chiang and Vernon 2001, section 2.1; readings in spec/papers.md 3.2 and 3.7, item 10.  A *special* is a job that has
-waited longer than the reserve wait of its class: the host it asked for starts nobody else until it fits.
+Source: Chiang and Vernon 2001, section 2.1; readings in docs/spec/papers.md 3.2 and 3.7, item 10.  A *special* is a job that has
+waited longer than the reserve wait of its class: the host that it asked for starts no other job until it fits.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, S
 from qbatch.planning.kernels.types import Int64Array
 
 TIME, SIZE, MAY, USER = 0, 1, 2, 3
-"""Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a class takes the job at all, and
-the user, from 0, where the machine limits users (else 0)."""
+"""Rows of ``jobs[4, row]``: the time class and the size class as classes of ``quota``, whether a class accepts the job at all,
+and the user, from 0, if the machine limits users (else 0)."""
 
 MAY_START, HAS_BEGUN = 1, 2
-"""Values of ``MAY`` beside 0 (no class takes the job): it waits; it does not wait any more."""
+"""Values of ``MAY`` other than 0 (no class accepts the job): it waits; it no longer waits."""
 
 FREE, FREE_MEMORY, CPUS, MEMORY, SPECIAL, HAS_ENDED = 0, 1, 2, 3, 4, 5
-"""Rows of ``hosts[6, host]``: processors and memory that are free, and that there are, as the tables of the core have them one
-after another; the row that the host is kept for (-1), whether a job ended there."""
+"""Rows of ``hosts[6, host]``: the free processors and memory, and the totals, in the order of the tables of the core; the row
+that the host is kept for (-1: none), whether a job ended there."""
 
 GOES_FIRST, RESERVE_WAIT = 0, 1
 """Rows of ``rules[2, class]``: whether a time class goes first, its reserve wait (-1: it never asks for a special)."""
@@ -36,27 +36,27 @@ classes are the time classes, then the size classes, then all jobs together."""
 def could_hold(
     host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, ranks: Int64Array
 ) -> bool:
-    """Tell whether the empty host could hold a job, and runs those of its class."""
+    """Return whether the host, when empty, could hold a job, and runs jobs of its class."""
     has_memory = hosts[MEMORY, host] == 0 or hosts[MEMORY, host] >= memory[row]
     return bool(hosts[CPUS, host] >= procs[row] and has_memory and ranks[host, jobs[TIME, row], jobs[SIZE, row]] >= 0)
 
 
 @kernel
 def is_free_for(host: int, row: int, procs: Int64Array, memory: Int64Array, hosts: Int64Array) -> bool:
-    """Tell whether processors and memory are free for a job now."""
+    """Return whether processors and memory are free for a job now."""
     has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= memory[row]
     return bool(hosts[FREE, host] >= procs[row] and has_memory)
 
 
 @kernel
 def is_full(place: int, each: int, quota: Int64Array) -> bool:
-    """Tell whether as many jobs of a class run at a place as may."""
+    """Return whether the limit of running jobs of a class is reached at a place."""
     return bool(quota[RUNNING, place, each] >= quota[MOST, place, each])
 
 
 @kernel
 def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array) -> bool:
-    """Tell whether the machine, or the job's user, has as many jobs of one of its classes running as may."""
+    """Return whether the machine, or the job's user, is at the limit of running jobs of one of the job's classes."""
     machine = hosts.shape[1]
     everything = quota.shape[2] - 1
     for place in (machine, machine + 1 + jobs[USER, row]):
@@ -68,7 +68,7 @@ def is_limited(row: int, jobs: Int64Array, hosts: Int64Array, quota: Int64Array)
 
 @kernel
 def enter(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
-    """Count a job among those that run: on its host, on the machine (the place after the hosts), and for its user."""
+    """Count a job as running: on its host, on the machine (the place after the hosts), and for its user."""
     for place in (host, machine, machine + 1 + jobs[USER, row]):
         for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
             quota[RUNNING, place, each] += 1
@@ -76,7 +76,7 @@ def enter(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array
 
 @kernel
 def leave(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
-    """Count a job no more."""
+    """Remove a job from the counts of running jobs."""
     for place in (host, machine, machine + 1 + jobs[USER, row]):
         for each in (jobs[TIME, row], jobs[SIZE, row], quota.shape[2] - 1):
             quota[RUNNING, place, each] -= 1
@@ -84,7 +84,7 @@ def leave(host: int, row: int, jobs: Int64Array, machine: int, quota: Int64Array
 
 @kernel
 def enter_all(running: Int64Array, jobs: Int64Array, machine: int, quota: Int64Array) -> None:
-    """Count all jobs that run: ``running[2, n]`` are their rows and their hosts."""
+    """Count all running jobs: ``running[2, n]`` are their rows and their hosts."""
     for each in range(running.shape[1]):
         enter(running[1, each], running[0, each], jobs, machine, quota)
 
@@ -94,7 +94,7 @@ def begin(
     host: int, row: int, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array, quota: Int64Array,
     begun: Int64Array, count: int,
 ) -> int:  # fmt: skip
-    """Start a job on a host; return how many have started.  Whatever special it has is over."""
+    """Start a job on a host; return how many have started.  A special of the job is over."""
     hosts[FREE, host] -= procs[row]
     if hosts[MEMORY, host] > 0:
         hosts[FREE_MEMORY, host] -= memory[row]
@@ -114,8 +114,8 @@ def ask_special(
 ) -> int:  # fmt: skip
     """Return the job of highest priority for a host that has waited longer than its reserve wait, -1 for none.
 
-    By the host's order of size classes, then time classes that go first, then sequence.  Jobs with a special somewhere, of
-    a class that the host does not serve, too large for it, or at their system limit do not ask.
+    The priority is the host's order of size classes, then time classes that go first, then sequence.  Jobs with a special
+    somewhere, of a class that the host does not serve, too large for it, or at their system limit do not ask.
     """
     best, best_rank = -1, 1 << 30
     for place in range(queue.shape[0]):
@@ -145,10 +145,10 @@ def schedule_size(
     host: int, size: int, queue: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array,
     ranks: Int64Array, rules: Int64Array, quota: Int64Array, begun: Int64Array, count: int,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Start the jobs of one size class that may start on one host, those of time classes that go first before the others.
+    """Start the jobs of one size class that may start on one host, first those of time classes that go first.
 
     Returns:
-        How many have started so far, and whether one that might run here does not fit (it is *blocked*).
+        The number of starts so far, and whether a job that might run here does not fit (it is *blocked*).
     """
     is_blocked = False
     for turn in range(2):
@@ -177,7 +177,7 @@ def schedule_host(
     host: int, queue: Int64Array, procs: Int64Array, memory: Int64Array, jobs: Int64Array, hosts: Int64Array,
     order: Int64Array, ranks: Int64Array, rules: Int64Array, quota: Int64Array, begun: Int64Array, count: int,
 ) -> int:  # fmt: skip
-    """Start what may start on one host; return how many have started so far.
+    """Start what may start on one host; return the number of starts so far.
 
     A special at the system limit of its class neither starts nor blocks, and stays special.
     """
@@ -207,12 +207,12 @@ def lsf_pass(
     hosts: Int64Array, sweep: Int64Array, order: Int64Array, ranks: Int64Array, rules: Int64Array, quota: Int64Array,
     begun: Int64Array,
 ) -> int:  # fmt: skip
-    """Make one pass: a special step for each host where a job has ended, then sweeps over all hosts until one starts nobody.
+    """Make one pass: a special step for each host on which a job has ended, then sweeps over all hosts until one starts no job.
 
     Args:
-        sweep: hosts in the order in which they are swept, the restricted ones first.
+        sweep: hosts in the order of the sweep, the restricted ones first.
         order: by host, the size classes that it serves in their order (-1: no more).
-        ranks: by host, time class and size class, the place of the size class in that order (-1: such jobs do not run there).
+        ranks: by host, time class and size class, the index of the size class in that order (-1: such jobs do not run there).
     """
     count = 0
     for place in range(sweep.shape[0]):
@@ -236,7 +236,7 @@ def lsf_pass(
 
 
 class ClassTables(NamedTuple):
-    """A workload by the classes of a machine: the arrays of this module, and ``begun[2, P]`` to write into."""
+    """A workload by the classes of a machine: the arrays of this module, and ``begun[2, P]`` for results."""
 
     jobs: Int64Array
     hosts: Int64Array
@@ -250,7 +250,7 @@ class ClassTables(NamedTuple):
 
 @kernel
 def decide_lsf(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: ClassTables) -> int:
-    """Make one pass of LSF*; a special may be asked for on a host where a job ended in this round."""
+    """Make one pass of LSF*; a special may be requested on a host where a job ended in this round."""
     hosts = memory.hosts
     for host in range(hosts.shape[1]):
         hosts[FREE, host] = state.hosts[tables.FREE, tables.CPUS, host]

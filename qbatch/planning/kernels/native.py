@@ -1,16 +1,16 @@
 """Kernels kept as object code, which a later process runs without loading the compiler.
 
-Loading Numba costs a third of a second and 60 MB; loading an object with llvmlite costs a tenth of that.  So what Numba has
-made of a kernel that is called from outside is written beside Numba's own cache, one file a kernel and signature, by
-:func:`keep`, and loaded by :func:`find`.  It is the same machine code, without what Numba wraps around it for Python.
+Loading Numba costs a third of a second and 60 MB; loading an object with llvmlite costs a tenth of that.  So Numba's
+machine code of a kernel that Python calls is written next to Numba's own cache, one file per kernel and signature, by
+:func:`keep`, and loaded by :func:`find`.  It is the same machine code, without Numba's wrapper for Python.
 
 It is called by Numba's convention for processors (``numba.core.callconv.CPUCallConv``): it returns a status, and takes the
-place of its result, the place of an exception and its arguments, flattened.  :func:`keep` holds every kernel to that.
-Whatever is not known here (a type, a symbol, another processor) is not kept, or not found, and Numba does it.
+address of its result, the address of an exception and its arguments, flattened.  :func:`keep` checks that a kernel follows it.
+If something is unknown here (a type, a symbol, another processor), the object is not kept or found, and Numba runs the kernel.
 
 That convention is private to Numba and may change with any version.  So objects are kept and called only with the pairs of
-versions in ``LISTED``, and in a folder of the cache only after a sample kernel, called there as object code, has given what
-Numba gives (:func:`refusal`).
+versions in ``LISTED``.  In each folder of the cache, a sample kernel, called as object code, must first return the same as
+Numba (:func:`refusal`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ import numpy as np
 Loaded = Callable[..., Any]
 
 LISTED = (("0.68.1", "0.50.0"),)
-"""Pairs of versions of Numba and llvmlite with which the whole suite has passed (those of ``constraints.txt``).  To list another,
+"""Pairs of versions of Numba and llvmlite with which the whole suite has passed (those of ``constraints.txt``).  To add another,
 install it and run the suite with it in this list."""
 
-_MARK = "kept-objects"  # the file that says how the check of a folder went
+_MARK = "kept-objects"  # the file with the result of the check of a folder
 _PASSED = "the sample kernel gives what Numba gives"
 _DID_NOT_END = "the call of the sample kernel did not end"
 
@@ -51,11 +51,11 @@ _DIGEST = 32
 _LIBRARIES = count()
 
 
-# What a kernel takes
+# Arguments of a kernel
 
 
 def described(arguments: tuple[Any, ...]) -> str | None:
-    """Return the types of arguments, which tell the variants of a kernel apart; None where one of them is not known here."""
+    """Return the types of arguments, which distinguish the variants of a kernel; None if one of them is unknown here."""
     return _joined([_word(value) for value in arguments])
 
 
@@ -86,7 +86,7 @@ def _dtype_word(dtype: np.dtype[Any]) -> str | None:
 
 
 def _flattened(value: Any) -> Iterator[Any]:
-    """Give the parts of an argument in the order of the convention, as ctypes passes them."""
+    """Yield the parts of an argument in the order of the convention, as ctypes passes them."""
     if isinstance(value, np.ndarray):
         yield ctypes.c_void_p()  # no reference count, no owner: the caller holds the array
         yield ctypes.c_void_p()
@@ -102,11 +102,11 @@ def _flattened(value: Any) -> Iterator[Any]:
         yield _NUMBERS[_WORDS[type(value)]](value)
 
 
-# What it returns: a number, nothing, an array, or a flat tuple of these
+# Results of a kernel: a number, nothing, an array, or a flat tuple of these
 
 
 def _result_word(returned: Any) -> str | None:
-    """Return how to read a result of a type of Numba's; None where it is not known here."""
+    """Return how to read a result of a Numba type; None if the type is unknown here."""
     from numba.core import types
 
     if isinstance(returned, types.Array):
@@ -119,7 +119,7 @@ def _result_word(returned: Any) -> str | None:
 
 
 class _ArrayStruct(ctypes.Structure):
-    """What an array begins with, before its shape and strides."""
+    """The beginning of an array, before its shape and strides."""
 
     _fields_ = (
         ("meminfo", ctypes.c_void_p),
@@ -181,21 +181,21 @@ def _file(folder: Path, name: str, variant: str, target: tuple[str, ...]) -> Pat
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a whole file or none."""
     unfinished = path.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(content)
     unfinished.replace(path)
 
 
 def is_kept(folder: Path, name: str) -> bool:
-    """Tell whether some variant of a kernel can be called from a folder."""
+    """Return whether a folder has a variant of a kernel that can be called."""
     return refusal(folder) == "" and any(folder.glob(f"{name}-*.object"))
 
 
 def keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[Any, ...]) -> None:
-    """Write what Numba has made of a kernel (``result``, a ``CompileResult``) for such arguments, if it can be called from here.
+    """Write Numba's code of a kernel (``result``, a ``CompileResult``) for such arguments, if it can be called from here.
 
-    Raises: OSError where it cannot be written; AttributeError with a Numba that names its parts differently.
+    Raises: OSError if it cannot be written; AttributeError with a Numba that names its parts differently.
     """
     if refusal(folder) is None:
         _check(folder)
@@ -221,7 +221,7 @@ def _keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[A
 
 
 def _strip(module: Any, symbol: str, machine: Any) -> None:
-    """Leave in a module one function and what it uses."""
+    """Keep in a module only one function and what it uses."""
     from llvmlite import binding
 
     for part in (*module.functions, *module.global_variables):
@@ -234,8 +234,8 @@ def _strip(module: Any, symbol: str, machine: Any) -> None:
 
 
 def find(folder: Path, name: str, variant: str) -> Loaded | None:
-    """Return a kernel, to be called with arguments of this variant; None where the folder does not have it, or it is damaged."""
-    return _find(folder, name, variant) if is_kept(folder, name) else None  # else llvmlite need not be loaded
+    """Return a kernel, to be called with arguments of this variant; None if the folder does not have it, or it is damaged."""
+    return _find(folder, name, variant) if is_kept(folder, name) else None  # avoids loading llvmlite for nothing
 
 
 def _find(folder: Path, name: str, variant: str) -> Loaded | None:
@@ -251,7 +251,7 @@ def _find(folder: Path, name: str, variant: str) -> Loaded | None:
     return None if library is None else partial(_run, name, word.decode(), library, _function(library[symbol.decode()]))
 
 
-# Whether it is safe
+# Safety
 
 
 @cache
@@ -264,7 +264,7 @@ def _unlisted() -> str:
 
 
 def refusal(folder: Path) -> str | None:
-    """Return why no object is kept in a folder, and none called; empty where they are, None before the first check there."""
+    """Return why no object is kept in or called from a folder; empty if objects are, None before the first check there."""
     if _unlisted():
         return _unlisted()
     try:
@@ -295,11 +295,11 @@ def _compiled_sample() -> Any:
 
 
 def _check(folder: Path) -> None:
-    """Call a sample kernel as object code, and write into a folder whether it gives what Numba gives.
+    """Call a sample kernel as object code, and write into a folder whether its result is that of Numba.
 
-    The call could end the process; then another one finds that it did not end.
+    The call could end the process; then the next process finds that it did not finish.
 
-    Raises: OSError where nothing can be written.
+    Raises: OSError if nothing can be written.
     """
     mark = folder / _MARK
     try:
@@ -332,7 +332,7 @@ def _is_same(one: Any, other: Any) -> bool:
 # Running
 
 
-_function = ctypes.CFUNCTYPE(ctypes.c_int32)  # it lets other threads run meanwhile
+_function = ctypes.CFUNCTYPE(ctypes.c_int32)  # other threads run during the call
 
 
 def _run(name: str, word: str, _library: Any, function: Any, *arguments: Any) -> Any:
@@ -345,7 +345,7 @@ def _run(name: str, word: str, _library: Any, function: Any, *arguments: Any) ->
 
 @cache
 def _target() -> tuple[str, ...]:
-    """Return what Numba compiles for in this process, as ``Codegen.magic_tuple`` does."""
+    """Return Numba's compilation target in this process, as ``Codegen.magic_tuple`` does."""
     from llvmlite import binding
 
     return binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
@@ -376,7 +376,7 @@ def _linker() -> Any:
 
 
 def _linked(symbol: str, code: bytes) -> Any | None:
-    """Return a library with one function; None where something that it needs is missing."""
+    """Return a library with one function; None if something that it needs is missing."""
     from llvmlite import binding
 
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)

@@ -1,7 +1,7 @@
-"""The orders in which a policy may look at the queue, as sort keys: less comes first, ties by sequence.
+"""The orders in which a policy may scan the queue, as sort keys: less comes first, ties by sequence.
 
 Keys are integers, or doubles computed from integers by one division, so that they are the same in every
-driver and on every machine (law 5 of design.md).
+driver and on every machine (law 5 of docs/design.md).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from qbatch.planning.kernels.orders import FCFS, LXF, SJF_BEHIND
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 SHORTEST_EXPANDED = 60_000_000
-"""The least estimate, in microseconds, that an expansion factor is divided by (spec/papers.md 3.7, item 4)."""
+"""The least divisor of an expansion factor, an estimate in microseconds (docs/spec/papers.md 3.7, item 4)."""
 
 
 @kernel
 def first_from(values: Int64Array, count: int, least: int) -> int:
-    """Return the first of ``count`` places at which an ascending value is ``least`` or more, ``count`` if there is none."""
+    """Return the first of ``count`` indices at which an ascending value is ``least`` or more, ``count`` if there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -31,9 +31,9 @@ def first_from(values: Int64Array, count: int, least: int) -> int:
 
 @allocating_kernel
 def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
-    """Return the places of ``keys`` in ascending order, ties in order of place (a bottom-up merge sort).
+    """Return the indices of ``keys`` in ascending order, ties in order of index (a bottom-up merge sort).
 
-    Works for integer and for floating keys.  NumPy's own sort gives the same and takes four times as long to
+    It works for integer and for floating keys.  NumPy's own sort gives the same result and takes four times as long to
     compile as everything else here.
     """
     count = keys.shape[0]
@@ -59,13 +59,13 @@ def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
 
 
 WAIT, XFACTOR, WIDTH, SPACE, BOTH, BYPASS = range(6)
-"""Places of the weights: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
+"""Indices of the weights: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
 
 HOUR = 3_600_000_000.0
 MEBIBYTE = float(2**20)
 
 MEMORY_OF_A_PROCESSOR = 358.4
-"""MB: 336 GB over 960 processors; so much memory weighs like one processor."""
+"""MB: 336 GB over 960 processors; this much memory has the weight of one processor."""
 
 
 @allocating_kernel
@@ -79,9 +79,9 @@ def priorities(
     bypasses: Float64Array,
     weights: Float64Array,
 ) -> Float64Array:
-    """Return the priority of each row at this instant (spec/papers.md 3.7, item 4): doubles from integers.
+    """Return the priority of each row at this instant (docs/spec/papers.md 3.7, item 4): doubles from integers.
 
-    ``bypasses``: how often each was passed by, one entry a row of ``rows``.
+    ``bypasses``: how often other jobs bypassed each row, one entry per row of ``rows``.
     """
     found = np.empty(rows.shape[0], np.float64)
     has_size = weights[WIDTH] != 0.0 or weights[SPACE] != 0.0 or weights[BOTH] != 0.0
@@ -90,7 +90,7 @@ def priorities(
         wait = now - submit[row]
         asked = max(estimate[row], SHORTEST_EXPANDED)
         total = weights[WAIT] * (wait / HOUR) + weights[XFACTOR] * ((wait + asked) / asked)
-        # A term of weight 0 adds +0.0 to what is positive: left out, every bit stays as it is.
+        # A term of weight 0 would add +0.0 to a positive number: without it, every bit stays the same.
         if has_size:
             width = float(procs[row])
             space = memory[row] / MEBIBYTE / MEMORY_OF_A_PROCESSOR
@@ -105,9 +105,9 @@ def priorities(
 def in_order(
     order: int, now: int, rows: Int64Array, behind: int, submit: Int64Array, estimate: Int64Array
 ) -> Int64Array:
-    """Return rows, which come in order of sequence, in an order that has no weights.
+    """Return rows, given in order of sequence, in an order that has no weights.
 
-    ``FCFS``: as they are.  ``SJF``: shortest estimate first; ``SJF_BEHIND``: the first ``behind`` rows as they are, then so.
+    ``FCFS``: unchanged.  ``SJF``: shortest estimate first; ``SJF_BEHIND``: the first ``behind`` rows unchanged, then ``SJF``.
     ``LXF``: largest expansion factor first, that is (wait + estimate) / estimate with the estimate at least a minute (Chiang and
     Vernon 2001, section 2.2).
     """

@@ -1,9 +1,9 @@
 """One scheduling pass of each memoryless policy, over arrays: called by the live engine and by the replay loop.
 
-A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, the free processors and, where it
-plans ahead, the running jobs sorted by expected end (``ends``, ``amounts``, of which ``running`` are in use and which have
-space for all that may start).  It writes the rows that start now into ``started``, in the order in which it
-starts them, enters them among the running jobs, and returns their number.
+A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, and the free processors.  If it plans ahead,
+it also reads the running jobs sorted by expected end: ``ends`` and ``amounts``, of which ``running`` are in use and which have
+space for all that may start.  It writes the rows that start now into ``started``, in the order of their starts, enters
+them among the running jobs, and returns their number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qbatch.planning.kernels.types import Int64Array
 
 @kernel
 def fcfs_pass(waiting: Int64Array, begin: int, end: int, procs: Int64Array, free: int, started: Int64Array) -> int:
-    """Start jobs in order while they fit; stop at the first that does not.  It needs to know of no end."""
+    """Start jobs in order while they fit; stop at the first that does not.  The pass needs no expected ends."""
     count = 0
     for place in range(begin, end):
         row = waiting[place]
@@ -51,9 +51,9 @@ def easy_pass(
     The rest is scanned once: a job starts if it fits now and either ends by the shadow time or uses extra
     processors only.
 
-    ``scan_from``: the first place that the backfill scan has to look at.  It is ``begin``, or, when only
-    arrivals happened since the last pass and the order is of arrival, the first new arrival: whoever could
-    not start then cannot start now (free and extra are no larger, the shadow time is no later).
+    ``scan_from``: the first index that the backfill scan has to look at, usually ``begin``.  It is the first new arrival
+    when only arrivals happened since the last pass and the order is of arrival.  A job that could not start then cannot
+    start now: free and extra are no larger, the shadow time is no later.
     """
     count = 0
     for place in range(begin, end):
@@ -73,7 +73,7 @@ def easy_pass(
     available, shadow, place = free, now, 0
     while available < wanted:
         if place == running + count:
-            # By what runs it never fits: nothing that starts now can delay it.
+            # No end of a running job makes it fit: nothing that starts now can delay it.
             shadow = FOREVER
             available = wanted + free
             break
@@ -117,11 +117,11 @@ def hybrid_pass(
     running: int,
     started: Int64Array,
 ) -> int:
-    """One scan that gives the first ``depth`` jobs that cannot start a reservation each.
+    """Make one scan that gives each of the first ``depth`` jobs that cannot start a reservation.
 
-    ``profile`` is scratch space for three segments per running or reserved job and more.  Depth 1 is EASY, a depth as long as the
-    queue is conservative backfilling from scratch (Feitelson and Weil 1998, Fig. 2); depth 0 starts whatever
-    fits.  A start is tested with the literal estimate, a reservation books at least a second.
+    ``profile`` is scratch space for at least three segments per running or reserved job.  Depth 1 is EASY, a depth as long as
+    the queue is conservative backfilling from scratch (Feitelson and Weil 1998, Fig. 2); depth 0 starts whatever
+    fits.  A start is tested with the literal estimate; a reservation books at least a second.
     """
     fill_profile(profile, now, free, ends, amounts, running)
     count = 0
@@ -149,7 +149,7 @@ def hybrid_pass(
 
 @kernel
 def fill_profile(profile: Int64Array, now: int, free: int, ends: Int64Array, amounts: Int64Array, running: int) -> None:
-    """Make the profile that of the running jobs: ``free`` now, more at each expected end."""
+    """Set the profile to that of the running jobs: ``free`` now, more at each expected end."""
     reset(profile, free, now)
     last = 1
     for place in range(running):

@@ -1,24 +1,23 @@
 """The plan of conservative backfilling: a reservation for every queued job, kept between passes.
 
-Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of things at one instant is design.md's.
+Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of events at one instant is that of docs/design.md.
 
 A job is a *row*: its number in order of sequence.  ``enqueue`` gives an arriving row the earliest reservation,
-moving no other job; ``release`` returns the unused tail of a booking; ``compress`` is one sweep over the queue in
-which each job is lifted out and put back at the earliest feasible instant; ``next_start`` and ``take_due`` hand
-out the rows whose planned start has come.
+moving no other job; ``release`` returns the unused tail of a booking.  ``compress`` is one sweep over the queue in
+which each job is lifted out and put back at the earliest feasible instant.  ``next_start`` and ``take_due`` return
+the rows that are due to start.
 
-**What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when it was last
-looked at.  It can move only if something was *released* since, in an instant before its start, and only if what
-is free there is enough for it.  So the plan remembers the spans released since the last sweep (and, during one,
-adds those that movers leave behind), and a sweep looks only at jobs that start after the earliest of them and
+**What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when the sweep last
+looked at it.  It can move only if processors were *released* since, at an instant before its start, and only if enough of them
+are free there.  So the plan records the spans released since the last sweep (and, during one,
+adds those that moved jobs leave behind).  A sweep looks only at jobs that start after the earliest span and
 need no more than the most that is free in any of them; the search begins one duration before the earliest.
-Within a sweep, jobs of equal shape (processors, duration) share what was learned: a search that found nothing
-up to some instant is resumed there by the next job of that shape, and a job that is planned for the same instant
-as the one before it is not searched for at all, unless something was released in between.  Queues of thousands
-are mostly arrays and campaigns, so that this is what keeps a sweep over them short.
+Within a sweep, jobs of equal shape (processors, duration) share results.  The next job of a shape resumes a search that found
+nothing up to some instant.  A job planned for the same instant as the previous one of its shape is not searched at all, unless
+processors were released in between.  Queues of thousands of jobs are mostly arrays and campaigns, so this shortens a sweep.
 The plain sweep of the definition, in the tests, gives the same starts, microsecond for microsecond.
 
-The arrays of a plan stand in :class:`PlanTables`, always under these names where a kernel takes them.
+The arrays of a plan are in :class:`PlanTables`; kernels take them under the same names.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, Schedule
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 SHORTEST_BOOKING = 1_000_000
-"""A reservation books at least one second (design.md, "The meaning of one instant")."""
+"""A reservation books at least one second (docs/design.md, "The meaning of one instant")."""
 
 PLANNED = record(
     [
         ("procs", np.int64),
-        ("booked", np.int64),  # how long the row books
-        ("row", np.int64),  # negative: it has gone
-        ("start", np.int64),  # its planned start
-        ("shape_place", np.int64),  # where its shape stands among the shapes
+        ("booked", np.int64),  # how long the row books.
+        ("row", np.int64),  # negative: it has left.
+        ("start", np.int64),  # its planned start.
+        ("shape_place", np.int64),  # the index of its shape.
     ]
 )
 """A waiting row."""
@@ -66,40 +65,40 @@ SHAPE = record(
     [
         ("procs", np.int64),
         ("booked", np.int64),
-        ("bound", np.int64),  # no window of it begins before this instant
-        ("seen", np.int64),  # as of so many releases
-        ("sweep", np.int64),  # of this sweep
-        ("last", np.int64),  # the planned start of the last job of it that was looked at and did not move
+        ("bound", np.int64),  # no window of it begins before this instant.
+        ("seen", np.int64),  # the number of releases that ``bound`` takes into account.
+        ("sweep", np.int64),  # the sweep of these results.
+        ("last", np.int64),  # the planned start of its last job that the sweep looked at and did not move.
     ]
 )
-"""What is known of jobs of equal shape."""
+"""The results for jobs of equal shape."""
 
 SPAN = record([("begin", np.int64), ("end", np.int64)])
-"""A span in which something was released."""
+"""A span in which processors were released."""
 
 RELEASES = 1024
-"""Released spans remembered one by one; more are joined into one that covers them."""
+"""The number of released spans that are kept one by one; more are joined into one that covers them."""
 
 IN_USE = record(
     [
-        ("queued", np.int64),  # entries of the queue
-        ("gone", np.int64),  # rows among them that have gone
-        ("starts", np.int64),  # entries of the heap
-        ("released", np.int64),  # released spans
-        ("shapes", np.int64),  # shapes known
-        ("sweeps", np.int64),  # sweeps made
+        ("queued", np.int64),  # entries of the queue.
+        ("gone", np.int64),  # rows among them that have left.
+        ("starts", np.int64),  # entries of the heap.
+        ("released", np.int64),  # released spans.
+        ("shapes", np.int64),  # shapes known.
+        ("sweeps", np.int64),  # sweeps made.
     ]
 )
-"""How much of the arrays of a plan is in use."""
+"""The numbers of entries in use of the arrays of a plan."""
 
 
 class PlanTables(NamedTuple):
     """The arrays of a plan for ``R`` jobs.
 
-    ``queue[R]`` of ``PLANNED``: the waiting rows in order of arrival.  ``place[R]``: where a row stands in the queue, negative if
-    it does not.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``, the hash table that finds them.  ``starts[., 2]``: a heap of
-    planned starts; entries that no longer hold are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last
-    sweep.  ``counts[1]`` of ``IN_USE``.  ``profile``: of the processors that all reservations and running jobs leave.
+    ``queue[R]`` of ``PLANNED``: the waiting rows in order of arrival.  ``place[R]``: the index of a row in the queue, negative if
+    it is not there.  ``shapes[R]`` of ``SHAPE``, and ``table[2^k]``, the hash table that finds them.  ``starts[., 2]``: a heap of
+    planned starts; outdated entries are skipped.  ``released[RELEASES]`` of ``SPAN``: spans released since the last
+    sweep.  ``counts[1]`` of ``IN_USE``.  ``profile``: the processors that all reservations and running jobs leave.
     """
 
     queue: RecordArray
@@ -123,25 +122,25 @@ def table_size(rows: int) -> int:
 
 @kernel
 def booked(estimate: int) -> int:
-    """Return how long a reservation for this estimate is, in microseconds."""
+    """Return the length of a reservation for this estimate, in microseconds."""
     return max(estimate, SHORTEST_BOOKING)
 
 
 @kernel
 def queued(counts: RecordArray) -> int:
-    """Return how many rows wait."""
+    """Return the number of waiting rows."""
     return int(counts[0].queued - counts[0].gone)
 
 
 @kernel
 def has_room_to_sweep(profile: Int64Array, counts: RecordArray, additions: int) -> bool:
-    """Tell whether a sweep and so many additions more fit into the profile: a sweep makes at most two a waiting row."""
+    """Return whether the profile has space for a sweep (at most two additions per waiting row) and ``additions`` more."""
     return has_room(profile, additions + 2 * queued(counts))
 
 
 @allocating_kernel
 def waiting_places(queue: RecordArray, counts: RecordArray) -> Int64Array:
-    """Return the places of the queue at which a row waits, in order of arrival."""
+    """Return the indices of the queue at which a row waits, in order of arrival."""
     found = np.empty(queued(counts), np.int64)
     count = 0
     for place in range(counts[0].queued):
@@ -153,9 +152,9 @@ def waiting_places(queue: RecordArray, counts: RecordArray) -> Int64Array:
 
 @kernel
 def earlier_than_told(queue: RecordArray, counts: RecordArray, told: Int64Array, found: Int64Array) -> int:
-    """Write the rows whose planned start is earlier than they were told, with it, in order of arrival, and note it as told.
+    """Write the rows with a planned start earlier than promised, and that start, in order of arrival; it is the new promise.
 
-    ``found[n, 2]`` has space for all that wait; returns how many are in use.
+    ``found[n, 2]`` has space for all that wait; return how many are in use.
     """
     count = 0
     for place in range(counts[0].queued):
@@ -178,7 +177,7 @@ def _holds(queue: RecordArray, place: Int64Array, starts: Int64Array, entry: int
 def _note_start(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, where: int, start: int
 ) -> None:
-    """Set the planned start of the row at a place of the queue."""
+    """Set the planned start of the row at an index of the queue."""
     queue[where].start = start
     if counts[0].starts == starts.shape[0]:
         kept = 0
@@ -195,7 +194,7 @@ def _note_start(
 
 @kernel
 def release(released: RecordArray, counts: RecordArray, profile: Int64Array, start: int, end: int, amount: int) -> None:
-    """Give back ``amount`` over ``[start, end)`` and remember the span for the next sweep."""
+    """Give back ``amount`` over ``[start, end)`` and record the span for the next sweep."""
     if end <= start:
         return
     add(profile, start, end, amount)
@@ -204,13 +203,13 @@ def release(released: RecordArray, counts: RecordArray, profile: Int64Array, sta
 
 @kernel
 def note_release(released: RecordArray, counts: RecordArray, start: int, end: int) -> None:
-    """Remember that something was released in ``[start, end)``."""
+    """Record that processors were released in ``[start, end)``."""
     if counts[0].released == RELEASES:
         for span in range(RELEASES):
             start = min(start, released[span].begin)
             end = max(end, released[span].end)
         counts[0].released = 0
-        # What was counted of the releases so far does not hold any more.
+        # The counts of releases so far are no longer valid.
         counts[0].sweeps += 1
     released[counts[0].released].begin = start
     released[counts[0].released].end = end
@@ -224,7 +223,7 @@ def _slot(table: Int64Array, procs: int, duration: int) -> int:
 
 @allocating_kernel
 def rehashed(shapes: RecordArray, count: int) -> Int64Array:
-    """Return a hash table for ``count`` known shapes and as many as ``shapes`` has space for."""
+    """Return a hash table for ``count`` known shapes, of the size that ``shapes`` has space for."""
     table = np.full(table_size(shapes.shape[0]), -1, np.int64)
     mask = table.shape[0] - 1
     for shape in range(count):
@@ -237,7 +236,7 @@ def rehashed(shapes: RecordArray, count: int) -> Int64Array:
 
 @kernel
 def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs: int, duration: int) -> int:
-    """Return the number of the shape, making it known if it is new."""
+    """Return the number of the shape, adding it if it is new."""
     mask = table.shape[0] - 1
     slot = _slot(table, procs, duration)
     while table[slot] >= 0:
@@ -256,7 +255,7 @@ def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs
 
 @kernel
 def _bound(shapes: RecordArray, released: RecordArray, counts: RecordArray, shape: int, now: int) -> int:
-    """Return an instant before which no window of the shape begins, by what this sweep has learned."""
+    """Return an instant before which no window of the shape begins, by the results of this sweep."""
     duration = shapes[shape].booked
     bound = shapes[shape].bound
     for span in range(shapes[shape].seen, counts[0].released):
@@ -268,10 +267,10 @@ def _bound(shapes: RecordArray, released: RecordArray, counts: RecordArray, shap
 def _earlier_start(
     profile: Int64Array, procs: int, duration: int, planned: int, bound: int, latest: int, now: int
 ) -> int:
-    """Return where a row could start if it were lifted out, its planned start if nowhere earlier.
+    """Return the earliest start of a row if it were lifted out, or its planned start if there is no earlier one.
 
-    ``bound``: no window that ends before the planned start begins before it.  ``latest``: none begins from it on,
-    because nothing was released there.
+    ``bound``: no window that ends before the planned start begins before it.  ``latest``: none begins at or after it,
+    because no processors were released there.
     """
     found = planned
     if bound < min(planned, latest):
@@ -280,7 +279,7 @@ def _earlier_start(
             found = planned
         if bound < found < planned:
             return int(found)
-    # The run of free processors that ends at the row's own place may begin before the bound.
+    # The run of free processors that ends at the row's own reservation may begin before the bound.
     segment = segment_at(profile, found)
     if profile[TIME, segment] == found:
         segment -= 1
@@ -304,7 +303,7 @@ def enqueue(
     estimate: int,
     now: int,
 ) -> int:
-    """Queue a row with the earliest reservation that moves no other job; return its planned start."""
+    """Add a row to the queue with the earliest reservation that moves no other job; return its planned start."""
     duration = booked(estimate)
     where = counts[0].queued
     counts[0].queued = where + 1
@@ -331,9 +330,9 @@ def sweep(
     order: Int64Array,
     now: int,
 ) -> None:
-    """Put the rows at the places ``order``, one after another, at their earliest feasible instants.
+    """Put the rows at the indices ``order``, one after another, at their earliest feasible instants.
 
-    As in every sweep below, the profile has room for two additions a waiting row: the caller sees to it.
+    As in every sweep below, the caller ensures that the profile has space for two additions per waiting row.
     """
     earliest_released = FOREVER
     latest_released = now
@@ -360,7 +359,7 @@ def sweep(
             bound = _bound(shapes, released, counts, shape, now)
             start = _earlier_start(profile, procs, duration, planned, bound, latest_released, now)
         else:
-            # Whatever has become free for this row begins less than its duration before the first release.
+            # Anything that became free for this row begins less than its duration before the first release.
             bound = max(earliest_released - duration + 1, now)
             last = min(planned, latest_released)
             start = window_between(profile, procs, duration, bound, last, planned)
@@ -368,7 +367,7 @@ def sweep(
                 start = planned
         shapes[shape].sweep = counts[0].sweeps
         shapes[shape].seen = counts[0].released
-        # No window of this shape begins before the place found: it would have been found instead.
+        # No window of this shape begins before this start: the search would have found it.
         shapes[shape].bound = max(bound, start)
         shapes[shape].last = start
         if start == planned:
@@ -409,11 +408,10 @@ def compress_by_start(
     profile: Int64Array,
     now: int,
 ) -> None:
-    """Make one sweep in order of planned start as it stood before the sweep, ties by sequence.
+    """Make one sweep in order of the planned starts before the sweep, ties by sequence.
 
-    Lifting out and putting back one by one in that order is the same as placing all anew in that order on a
-    profile of the running jobs: a job that is planned later does not stand in the way of an earlier start.
-    By the same argument no job is delayed, so that the paper's fallback never acts.
+    Lifting jobs out and putting them back one by one equals placing all again in that order on a profile of the
+    running jobs: a later job does not prevent an earlier start.  So no job is delayed, and the paper's fallback never acts.
     """
     arrived = waiting_places(queue, counts)
     planned = np.empty(arrived.shape[0], np.int64)
@@ -429,7 +427,7 @@ def compress_by_start(
 def replan(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
 ) -> None:
-    """Forget all reservations and place the queue anew in order of arrival; this may break promises.
+    """Drop all reservations and place the queue again in order of arrival; this may break promises.
 
     The paper's "new round of backfilling" (section 2.1): it violates guarantees, Fig. 4 shows how.
     """
@@ -444,7 +442,7 @@ def replan(
 def place_anew(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
 ) -> None:
-    """Give the whole queue, in order of arrival, the earliest reservations on a profile that holds none of theirs."""
+    """Give the whole queue, in order of arrival, the earliest reservations on a profile that contains none of theirs."""
     counts[0].starts = 0
     for where in waiting_places(queue, counts):
         procs = queue[where].procs
@@ -469,7 +467,7 @@ def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts
 
 @kernel
 def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, now: int) -> int:
-    """Take one row whose planned start is ``now`` out of the queue, least row first; ``NOBODY`` when none is left.
+    """Remove one row that is planned for ``now`` from the queue, least row first; ``NOBODY`` if none is left.
 
     The processors stay booked: the job runs in its reservation.
     """
@@ -487,8 +485,8 @@ def hand_out(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, told: Int64Array, now: int, news: Int64Array,
     due: Int64Array,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Do what ends a pass: note what is told (:func:`earlier_than_told`), take all rows that are due into ``due``
-    (:func:`take_due`); return how many are in use of both, and the next start."""
+    """End a pass: record new promises, move all due rows to ``due`` (:func:`take_due`); return the number of both, and the
+    next start."""
     told_now = earlier_than_told(queue, counts, told, news)
     count = 0
     while True:
@@ -501,7 +499,7 @@ def hand_out(
 
 @kernel
 def leave_queue(queue: RecordArray, place: Int64Array, counts: RecordArray, row: int) -> None:
-    """Take a row out of the queue; what it booked stays booked."""
+    """Remove a row from the queue; its booking stays."""
     queue[place[row]].row = NOBODY
     place[row] = NOBODY
     counts[0].gone += 1
@@ -518,11 +516,11 @@ def leave_queue(queue: RecordArray, place: Int64Array, counts: RecordArray, row:
 
 
 COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
-"""What conservative backfilling does when a job ends before its estimate."""
+"""The compression of the plan when a job ends before its estimate."""
 
 
 def new_plan(rows: int, procs: int, now: int) -> PlanTables:
-    """Return an empty plan for so many rows, on a machine on which nothing runs."""
+    """Return an empty plan with space for ``rows`` rows, on a machine on which no job runs."""
     return PlanTables(
         queue=np.zeros(rows, PLANNED),
         place=np.full(rows, NOBODY, np.int64),
@@ -531,7 +529,7 @@ def new_plan(rows: int, procs: int, now: int) -> PlanTables:
         starts=np.zeros((2 * rows + 64, 2), np.int64),
         released=np.zeros(RELEASES, SPAN),
         counts=np.zeros(1, IN_USE),
-        # Each booking makes two breakpoints, and a sweep up to four more of each job.
+        # Each booking makes two breakpoints, and a sweep up to four more per job.
         profile=uncompiled(new_profile)(procs, now, 6 * rows + 64),
     )
 

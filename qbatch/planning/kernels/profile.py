@@ -1,18 +1,18 @@
 """The availability profile: how much of one resource is free at every future instant.
 
 A profile is a step function of time, constant on half-open segments ``[time, next time)``; its last
-segment reaches to infinity.  One profile counts one resource: the processors of a host, or its memory.
+segment extends to infinity.  One profile counts one resource: the processors of a host, or its memory.
 
-The segments stand in one flat array in time order: ``profile[2, space]``, whose first column holds the number
-of segments and whose columns 1, 2, ... are the segments.  One plain array, because Numba counts references to
-everything that a compiled call is handed: records of arrays made the calls three times slower and their
-compilation five times.  Flat, because that was measured against a list of blocks with their extremes: jobs of
-equal shape share breakpoints, so that 20,000 reservations make some thousand segments, and a search that
-reads them in a row beats one that jumps.
+The segments are in one flat array in time order: ``profile[2, space]``.  Its first column holds the number
+of segments; columns 1, 2, ... are the segments.  It is one plain array, because Numba counts references to
+everything that a compiled call receives: records of arrays made the calls three times slower and their
+compilation five times.  It is flat, because a list of blocks with their extremes was slower when measured.  Jobs of
+equal shape share breakpoints, so that 20,000 reservations make some thousand segments; reading these in sequence beats
+jumping.
 
-Reserving is ``add(profile, start, end, -amount)``, giving back is ``add(profile, start, end, amount)``.
+``add(profile, start, end, -amount)`` reserves, ``add(profile, start, end, amount)`` gives back.
 Equal neighbours are joined, so that reserving and giving back restores the identical function.
-The caller keeps space: ``has_room`` before, ``grown`` when it says no.
+The caller provides space: it calls ``has_room`` first, and ``grown`` if that returns False.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOREVER = 1 << 62
 """An instant after every instant that a log can hold (146,000 years in microseconds)."""
 
 TIME, FREE = 0, 1
-"""Rows of a profile: of each segment its start in microseconds, and what is free on it."""
+"""Rows of a profile: the start of each segment in microseconds, and what is free in it."""
 
 
 @allocating_kernel
@@ -39,7 +39,7 @@ def new_profile(amount: int, origin: int, space: int) -> Int64Array:
 
 @kernel
 def reset(profile: Int64Array, amount: int, origin: int) -> None:
-    """Make the profile ``amount`` from ``origin`` on for ever, forgetting everything else."""
+    """Set the profile to ``amount`` from ``origin`` on for ever."""
     profile[0, 0] = 1
     profile[TIME, 1] = origin
     profile[FREE, 1] = amount
@@ -47,7 +47,7 @@ def reset(profile: Int64Array, amount: int, origin: int) -> None:
 
 @kernel
 def has_room(profile: Int64Array, additions: int) -> bool:
-    """Tell whether ``additions`` calls of :func:`add` fit (each makes at most two breakpoints)."""
+    """Return whether ``additions`` calls of :func:`add` fit (each makes at most two breakpoints)."""
     return bool(profile[0, 0] + 1 + 2 * additions <= profile.shape[1])
 
 
@@ -63,7 +63,7 @@ def grown(profile: Int64Array) -> Int64Array:
 
 @kernel
 def segment_at(profile: Int64Array, instant: int) -> int:
-    """Return the number of the segment that holds ``instant``; 1 for an instant before all."""
+    """Return the number of the segment that contains ``instant``; 1 for an instant before all."""
     low = 1
     high = profile[0, 0] + 1
     while high - low > 1:
@@ -83,7 +83,7 @@ def free_at(profile: Int64Array, instant: int) -> int:
 
 @kernel
 def break_at(profile: Int64Array, instant: int) -> int:
-    """Make ``instant`` the start of a segment and return that segment's number (1 if it lies before all)."""
+    """Make ``instant`` the start of a segment and return that segment's number (1 if it is before all)."""
     segment = segment_at(profile, instant)
     if profile[TIME, segment] >= instant:
         return segment
@@ -126,7 +126,7 @@ def add(profile: Int64Array, start: int, end: int, amount: int) -> None:
 
 @kernel
 def forget_before(profile: Int64Array, instant: int) -> None:
-    """Drop the segments that end at or before ``instant``; from ``instant`` on the function stays as it is."""
+    """Drop the segments that end at or before ``instant``; from ``instant`` on the function does not change."""
     drop = segment_at(profile, instant) - 1
     if drop == 0:
         return
@@ -142,8 +142,8 @@ def window_between(profile: Int64Array, amount: int, duration: int, low: int, hi
     """Return the first ``t`` in ``[low, high)`` with ``amount`` free over ``[t, min(t + duration, own))``, else ``high``.
 
     With ``high`` and ``own`` at ``FOREVER`` this is the anchor search of Feitelson and Weil 1998, Fig. 2.
-    With both at the planned start of a reservation of this amount and duration it finds where the reservation
-    could be put earlier, as if it had been lifted out first: its own place counts as free.
+    With both at the planned start of a reservation of this amount and duration, it finds an earlier start for it, as if it
+    had been lifted out first: its own processors count as free.
     """
     end = profile[0, 0] + 1
     segment = segment_at(profile, low)
@@ -174,7 +174,7 @@ def earliest(profile: Int64Array, amount: int, duration: int, not_before: int) -
 
 @kernel
 def fits(profile: Int64Array, amount: int, start: int, end: int) -> bool:
-    """Tell whether ``amount`` is free over the whole of ``[start, end)``; an empty span asks for one instant."""
+    """Return whether ``amount`` is free over the whole of ``[start, end)``, or at ``start`` if the span is empty."""
     segment = segment_at(profile, start)
     end = max(end, start + 1)
     while segment <= profile[0, 0] and profile[TIME, segment] < end:

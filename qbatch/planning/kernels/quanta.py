@@ -1,10 +1,12 @@
-"""Quanta for new jobs (:mod:`qbatch.policies.immediate`), around the pass of an inner policy.
+"""Trial runs of new jobs (:mod:`qbatch.policies.immediate`), around the pass of an inner policy.
 
-Before the pass: which victims go on, and what the inner policy sees.  After it: which guests get a quantum, on which host and
-with which victims.  :func:`decide_quanta` is both, around the pass of a list scheduler on hosts.
+Before the pass: which preempted jobs resume, and what the inner policy sees.  After it: which jobs get a trial run, on which
+host and with which preempted jobs.  :func:`decide_quanta` does both, around the pass of a list scheduler on hosts.
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4 and 3;
-exact readings in spec/papers.md 3.4.  The victims are taken by the smallest slowdown, which whole numbers decide.
+exact readings in docs/spec/papers.md 3.4.  Jobs are preempted by the smallest slowdown, compared in whole numbers.
+
+In the names below ``guest`` is a job on trial and ``victims`` are the jobs that it preempts.
 """
 
 from __future__ import annotations
@@ -37,44 +39,44 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import book, time_left
 
 HOST, PROCS, TOTAL, EXECUTED, ROW = 0, 1, 2, 3, 4
-"""Rows of ``victims``: the jobs that may be suspended, by sequence.  Host (-1: it is gone), processors, time in the system, time
-executed, at least 1, in the same unit as the former, and row."""
+"""Rows of ``victims``: the jobs that may be preempted, by sequence.  Host (-1: it is gone), processors, time in the system, time
+executed (at least 1, in the same unit), and row."""
 
 VICTIM_ROWS = 5
-"""How many rows ``victims`` has."""
+"""The number of rows of ``victims``."""
 
 QUANTUM = record(
     [
         ("guest", np.int64),
-        ("idle", np.int64),  # processors that it has in addition to those of its victims
+        ("idle", np.int64),  # its processors beyond those of the preempted jobs.
         ("begin", np.int64),
-        ("end", np.int64),  # by the guest's estimate and the quantum
-        ("is_over", np.int64),  # the guest has gone; its victims wait for their closed host
+        ("end", np.int64),  # the end by the job's estimate and the quantum.
+        ("is_over", np.int64),  # the trial run is over; its preempted jobs wait for their closed host.
     ]
 )
-"""One guest and what it was given."""
+"""One trial run and what it was given."""
 
 SUSPENDED = record([("row", np.int64), ("guest", np.int64)])
-"""A victim, and the guest for which it is suspended."""
+"""A preempted job, and the trial run for which it is suspended."""
 
 SHOWN = record([("row", np.int64), ("end", np.int64), ("procs", np.int64)])
 """A job as an inner policy sees it: running, until when, on how many processors."""
 
 ASLEEP, QUANTA = 0, 1
-"""Places in ``counts``: how many jobs are suspended, and how many quanta there are."""
+"""Indices into ``counts``: the number of suspended jobs, and of quanta."""
 
 OVERDUE = 1_000_000
-"""A job that outlives its estimate is taken to end this many microseconds from now."""
+"""A job that outlives its estimate is expected to end this many microseconds from now."""
 
 
 class QuantaTables(NamedTuple):
-    """The rules of quanta, and what is remembered of them.
+    """The rules and the state of trial runs.
 
-    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most that a guest gets, bytes.
-    ``had[R]``: how long a job ran as a guest (-1: it was none).  ``quanta[.]`` of ``QUANTUM``, the oldest first, and
+    ``quantum``, ``protect`` (-1: no job is suspended): microseconds; ``memory``: the most of a trial run, bytes.
+    ``had[R]``: how long a job ran on trial (-1: it had no trial run).  ``quanta[.]`` of ``QUANTUM``, the oldest first, and
     ``suspended[.]`` of ``SUSPENDED``; of each, ``counts[2]`` are in use.
 
-    To work with: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
+    Scratch: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
     ``victims[5, P]`` and ``chosen[P]``.
     """
 
@@ -92,7 +94,7 @@ class QuantaTables(NamedTuple):
 
 
 class QuantaAroundList(NamedTuple):
-    """The memory of :func:`decide_quanta`: the list scheduler, the quanta, and the running jobs as the former sees them."""
+    """The memory of :func:`decide_quanta`: the list scheduler, the trial runs, the running jobs as the former sees them."""
 
     inner: HostList
     quanta: QuantaTables
@@ -101,7 +103,7 @@ class QuantaAroundList(NamedTuple):
 
 @kernel
 def is_less(first: int, over: int, second: int, under: int) -> bool:
-    """Tell whether ``first / over`` is less than ``second / under``; all are positive, and no product is made that overflows."""
+    """Return whether ``first / over`` is less than ``second / under``; all are positive, and no product overflows."""
     while True:
         left, right = first // over, second // under
         if left != right:
@@ -109,15 +111,15 @@ def is_less(first: int, over: int, second: int, under: int) -> bool:
         first, second = first % over, second % under
         if first == 0 or second == 0:
             return first < second
-        # What is left are proper fractions: they compare as their inverses do, the other way round.
+        # The remainders are proper fractions: they compare like their inverses, in reverse.
         first, over, second, under = under, second, over, first
 
 
 @allocating_kernel
 def by_slowdown(victims: Int64Array) -> Int64Array:
-    """Return the places of ``victims`` by the smallest slowdown, ties by sequence.
+    """Return the indices of ``victims`` by the smallest slowdown, ties by sequence.
 
-    Doubles bring all but near to where it belongs; whole numbers decide.
+    Doubles sort all but near equals; whole numbers decide.
     """
     order = stable_order(victims[TOTAL] / victims[EXECUTED])
     for place in range(1, order.shape[0]):
@@ -139,7 +141,7 @@ def by_slowdown(victims: Int64Array) -> Int64Array:
 def make_room(
     host: int, procs: int, room: int, victims: Int64Array, order: Int64Array, chosen: Int64Array
 ) -> tuple[int, int]:
-    """Choose victims on a host in order until there is room; return how much there is, and how many are chosen."""
+    """Choose jobs to preempt on a host, in order, until enough is free; return how much is free, and how many are chosen."""
     count = 0
     for place in order:
         if room >= procs:
@@ -155,15 +157,15 @@ def make_room(
 def guest_host(
     procs: int, memory: int, hosts: Int64Array, victims: Int64Array, order: Int64Array, chosen: Int64Array
 ) -> tuple[int, int]:
-    """Return the host that a guest gets, -1 for none, and how many victims make room for it.
+    """Return the host of a trial run, -1 for none, and the number of jobs to preempt there.
 
-    It is the host with the fewest processors left over, then with the fewest victims, then the first.
+    It is the host with the fewest processors left over, then with the fewest preempted jobs, then the first.
 
     Args:
-        memory: that the guest gets where memory counts, bytes.
-        hosts: ``[2, 2, H]``, what is free and what there is (:mod:`tables`).
-        order: places of ``victims`` in the order in which they are taken.
-        chosen: the places of the victims are written here.
+        memory: of the trial run if memory counts, bytes.
+        hosts: ``[2, 2, H]``, the free and the total amounts (:mod:`tables`).
+        order: indices into ``victims``, in the order in which jobs are preempted.
+        chosen: receives the indices of the preempted jobs.
     """
     best, least, fewest = -1, 0, 0
     for host in range(hosts.shape[2]):
@@ -181,9 +183,9 @@ def guest_host(
 def decide_quanta(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
 ) -> int:  # fmt: skip
-    """Resume the jobs that were suspended for guests that have gone, make the inner pass, give new guests their quanta.
+    """Resume the jobs preempted for trial runs that are over, make the inner pass, start new trial runs.
 
-    The jobs of a log may be begun twice.
+    The jobs of a log may start twice.
     """
     now, inner, quanta, hosts = instant.now, memory.inner, memory.quanta, memory.quanta.hosts
     forget_holders(state.waiting[instant.head : instant.tail], state.returned[: instant.returned], inner)
@@ -200,10 +202,10 @@ def decide_quanta(
             held = taken(MEMORY, row, host, jobs.asked, hosts)
             book(hosts, host, -jobs.procs[row], -held)
             write(START, row, host, jobs.procs[row], held, -1, count, state)
-            quanta.had[row] = max(quanta.had[row], 0)  # no guest any more
+            quanta.had[row] = max(quanta.had[row], 0)  # no longer on trial
             count += 1
     first = instant.head
-    if quanta.protect >= 0:  # only those that arrived in this round: they stand last
+    if quanta.protect >= 0:  # only those that arrived in this round, which are last
         first = instant.tail
         while first > instant.head and state.waiting[first - 1] >= instant.first_arrived:
             first -= 1
@@ -214,9 +216,9 @@ def decide_quanta(
 def begin_pass(
     now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables
 ) -> tuple[int, int]:
-    """Note which guests have gone, write what the inner policy sees of quanta into ``hosts`` and ``shown``, and resume victims.
+    """Find the trial runs that are over, write the inner policy's view to ``hosts`` and ``shown``, and resume preempted jobs.
 
-    Returns how many actions that makes, and how many jobs are shown.
+    Return the number of actions, and of jobs shown.
     """
     for place in range(memory.counts[QUANTA]):
         quantum = memory.quanta[place]
@@ -229,9 +231,10 @@ def begin_pass(
 
 @kernel
 def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write the hosts, guests and victims as the inner policy sees them; return how many jobs are shown.
+    """Write the hosts, trial runs and preempted jobs as the inner policy sees them; return the number of jobs shown.
 
-    A guest is seen on the idle processors that it took, its victims as running on their own, later by the time that it can take.
+    A trial run is shown on the idle processors that it took, a preempted job as running on its own, later by the time that the
+    trial run can take.
     """
     hosts, shown = memory.hosts, 0
     for what in (FREE, THERE):
@@ -251,25 +254,25 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
                 hosts[FREE, CPUS, done.host[row]] -= procs
                 kept += procs
         if not quantum.is_over:
-            # A victim that was taken back leaves the guest the processors that it uses of it.
+            # A job that is removed while preempted leaves its used processors to the trial run.
             quantum.idle = max(quantum.idle, jobs.procs[guest] - kept)
             shown = show(guest, quantum.end, quantum.idle, shown, memory)
             hosts[FREE, CPUS, done.host[guest]] += jobs.procs[guest] - quantum.idle
     for host in range(hosts.shape[2]):
-        # None are shown as free where a job waits that an earlier policy has suspended.
+        # Processors count as busy if a job waits there that an earlier policy has suspended.
         hosts[FREE, CPUS, host] = max(hosts[FREE, CPUS, host], 0)
     return shown
 
 
 @kernel
 def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) -> bool:
-    """Tell whether a victim resumes now: its guest has gone, and its host is open."""
+    """Return whether a preempted job resumes now: the trial run is over, and the host is open."""
     return is_over != 0 and state.hosts[THERE, CPUS, done.host[victim]] > 0
 
 
 @kernel
 def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> int:
-    """Show a job as running; return how many are shown."""
+    """Show a job as running; return the number of jobs shown."""
     shown = memory.shown[count]
     shown.row, shown.end, shown.procs = row, end, procs
     return count + 1
@@ -277,8 +280,8 @@ def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> in
 
 @kernel
 def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Let the victims of guests that have gone go on, on their own processors, and forget the quanta of which nothing is left;
-    return how many actions that makes."""
+    """Resume the jobs preempted for trial runs that are over, on their own processors, and forget the quanta that are done;
+    return the number of actions."""
     counts, count, left = memory.counts, 0, 0
     for place in range(counts[QUANTA]):
         quantum, kept = memory.quanta[place], 0
@@ -306,8 +309,7 @@ def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables
 def show_running(
     now: int, shown: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaAroundList
 ) -> int:  # fmt: skip
-    """Write the running jobs, and those that are shown already, into ``parts`` in order of expected end; return how many they
-    are."""
+    """Write the running jobs, and those shown already, into ``parts`` in order of expected end; return their number."""
     for place in range(state.counts[0].running):
         row = state.running[place]
         run = state.runs[row]
@@ -331,8 +333,8 @@ def serve_all(
     now: int, rows: Int64Array, first: int, last: int, count: int, jobs: JobColumns, state: StateTables,
     done: ScheduleTable, memory: QuantaTables,
 ) -> int:  # fmt: skip
-    """Give a quantum to each of the waiting ``rows[first:last]`` that had none, in order, where a host has room; return how many
-    actions there are, with the ``count`` that were written before."""
+    """Give a trial run to each of the waiting ``rows[first:last]`` that had none, in order, if a host has the capacity; return
+    the number of actions, including the ``count`` that were written before."""
     known, most = -1, most_free(memory.hosts)
     order = np.empty(0, np.int64)
     for place in range(first, last):
@@ -348,7 +350,7 @@ def serve_all(
 
 @kernel
 def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write which jobs may be suspended into ``victims``; return how many they are."""
+    """Write the jobs that may be preempted to ``victims``; return their number."""
     count, victims = 0, memory.victims
     for place in range(state.counts[0].running):
         row = state.running[place]
@@ -356,7 +358,7 @@ def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleT
         if run.since <= now - max(memory.protect, 1) and run.until < 0:
             total, executed, rest = now - jobs.submit[row], run.done // run.procs, run.done % run.procs
             executed += now - run.since + max(memory.had[row], 0)
-            if rest > 0:  # of a job that another policy has resized: both count on each processor
+            if rest > 0:  # if another policy has resized the job, both count on each processor
                 total, executed = total * run.procs, executed * run.procs + rest
             victims[HOST, count], victims[PROCS, count], victims[ROW, count] = done.host[row], run.procs, row
             victims[TOTAL, count], victims[EXECUTED, count] = total, executed
@@ -368,10 +370,10 @@ def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleT
 def serve(
     now: int, row: int, order: Int64Array, count: int, jobs: JobColumns, state: StateTables, memory: QuantaTables
 ) -> int:  # fmt: skip
-    """Give a waiting job a quantum, if there is a host for it; return how many actions there are.
+    """Start a trial run of a waiting job if there is a host for it; return the number of actions.
 
     Args:
-        order: places of ``victims``, as they are taken.
+        order: indices into ``victims``, in the order in which jobs are preempted.
     """
     hosts, counts = memory.hosts, memory.counts
     need = min(jobs.asked[MEMORY, row], memory.memory)
@@ -400,7 +402,7 @@ def serve(
 def write(
     kind: int, row: int, host: int, procs: int, held: int, until: int, count: int, state: StateTables
 ) -> None:  # fmt: skip
-    """Write an action behind ``count`` others."""
+    """Write an action after ``count`` others."""
     action = state.actions[count]
     action.kind, action.row, action.host, action.procs, action.held, action.until = kind, row, host, procs, held, until
     action.parts = 0

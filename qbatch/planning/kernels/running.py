@@ -1,4 +1,4 @@
-"""The running jobs, as arrays sorted by expected end: what the passes need to know of them."""
+"""The running jobs, as arrays sorted by expected end, for the passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbatch.planning.kernels.types import Int64Array
 
 @kernel
 def enter(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: int) -> None:
-    """Insert one running job into ``count`` sorted ones; the caller counts."""
+    """Insert one running job into ``count`` sorted ones; the caller updates the count."""
     place = count
     while place > 0 and ends[place - 1] > end:
         ends[place] = ends[place - 1]
@@ -24,9 +24,9 @@ def enter(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
 @kernel
 def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: int) -> None:
-    """Remove one running job with this expected end and amount; the caller counts.
+    """Remove one running job with this expected end and amount; the caller updates the count.
 
-    Two jobs with the same end and amount are the same to every pass, so that either may go.
+    Two jobs with the same end and amount are the same to every pass, so either may go.
     """
     low = first_from(ends, count, end)
     while amounts[low] != amount:
@@ -38,8 +38,8 @@ def leave(ends: Int64Array, amounts: Int64Array, count: int, end: int, amount: i
 
 @allocating_kernel
 def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Array, Int64Array, int]:
-    """Return the expected ends of ``count`` parts on open hosts, each instant once, the processors of each, and how many they
-    are."""
+    """Return the expected ends of ``count`` parts on open hosts, each instant once; the processors of each; and the number of
+    ends."""
     ends, amounts, found = np.empty(count, np.int64), np.empty(count, np.int64), 0
     for place in range(count):
         if hosts[THERE, CPUS, parts[HOST, place]] > 0:
@@ -52,12 +52,12 @@ def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Arra
 
 @allocating_kernel
 def parts_by_end(pieces: Int64Array, now: int, overdue: int, closed: Int64Array) -> tuple[Int64Array, int]:
-    """Return the parts of running jobs in order of expected end, ties as they come, and how many they are.
+    """Return the parts of running jobs in order of expected end, ties in the given order, and their number.
 
     Args:
-        pieces: ``[3 + N, n]``: expected end, host, what it has of each resource (nothing: no part), when the run began.
-        overdue: when a part ends that has reached its expected end before now.
-        closed: hosts whose parts are left out.
+        pieces: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when the run began.
+        overdue: the end of a part that reached its expected end before now.
+        closed: hosts of which the parts are left out.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)

@@ -1,16 +1,16 @@
-"""Passes of a machine that is shared in time: the jobs of one class have it for a slice, those of others use what these leave.
+"""Passes of a machine that is shared in time: jobs of one class have a slice of time; other classes use what these leave.
 
-Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); every reading is that of
-spec/papers.md 4.10, rules 4 to 7 and 16.
+Source: SCOJO-PECT (Esbaugh and Sodan 2007; the thesis on group optimisation, section 4); exact readings in
+docs/spec/papers.md 4.10, rules 4 to 7 and 16.
 
-The jobs that are there are ``jobs[space]`` of ``TIMED_JOB``, in order of row, ``count`` of them in use.  A *node* is a processor,
-numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row that owns a node, by
-class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1 for none, ``CLOSED``
-where the host takes no job.  The profile is in *class time*: it counts as if the slice never ended, but what is not of its
-class goes at its end.
+The waiting, running and suspended jobs are ``jobs[space]`` of ``TIMED_JOB``, in order of row, ``count`` of them in use.  A
+*node* is a processor, numbered host by host; a job owns its nodes from its first start to its end.  ``owners[3, P]``: the row
+that owns a node, by class; -1 for none (two jobs of one class never own the same).  ``busy[P]``: the row that runs there, -1
+for none, ``CLOSED`` if the host takes no job.  The profile is in *class time*: as if the slice never ended, except that jobs of
+other classes leave at its end.
 
-Passes write what they decide to ``decisions[2, 1 + n]``: column 0 holds how many there are, each further one a row, and whether
-it starts or goes on.
+Passes write their decisions to ``decisions[2, 1 + n]``: column 0 holds their number, each further column a row, and whether
+it starts or resumes.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 TIMED_JOB = record(
     [
-        ("row", np.int64),  # in the engine
+        ("row", np.int64),  # in the engine.
         ("procs", np.int64),
-        ("open_procs", np.int64),  # those of its processors that are on open hosts
-        ("kind", np.int64),  # its class
+        ("open_procs", np.int64),  # its processors on open hosts.
+        ("kind", np.int64),  # its class.
         ("estimate", np.int64),
         ("submit", np.int64),
-        ("done", np.int64),  # how long it executed before ``since``
-        ("since", np.int64),  # when it began to run, or stopped
+        ("done", np.int64),  # its executed time before ``since``.
+        ("since", np.int64),  # when it began to run, or stopped.
         ("state", np.int64),
     ]
 )
-"""A job that is there."""
+"""A job in the table."""
 
 WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
-"""States: it waits; it waits and is in the plan of a group; it runs; it is on disk; it is on disk, from before this policy, and
+"""States: it waits; it waits and is in the plan of a group; it runs; it is suspended; it was suspended before this policy, and
 its hosts have no nodes for it to own yet."""
 
 NOBODY, CLOSED = -1, -2
-"""In ``busy``: a node on which no job runs, and one that takes none."""
+"""Values in ``busy``: a node on which no job runs, and one that takes no job."""
 
 START, RESUME = 0, 1
 """Decisions."""
 
 SECOND = 1_000_000
-"""The shortest time that a job is taken to have left, microseconds."""
+"""The least remaining time of a job, in microseconds."""
 
 
 @kernel
 def slot_of(jobs: RecordArray, count: int, row: int) -> int:
-    """Return the place of a row, -1 if it is not there."""
+    """Return the slot of a row, -1 if it is not in the table."""
     low = first_from(jobs["row"], count, row)
     return low if low < count and jobs[low].row == row else -1
 
 
 @kernel
 def left_of(jobs: RecordArray, slot: int, now: int) -> int:
-    """Return how long a job still has to execute by its estimate, a second at least (``rem``)."""
+    """Return how long a job still has to execute by its estimate, at least a second (``rem``)."""
     left = jobs[slot].estimate - jobs[slot].done
     if jobs[slot].state == RUNNING:
         left -= now - jobs[slot].since
@@ -70,7 +70,7 @@ def left_of(jobs: RecordArray, slot: int, now: int) -> int:
 
 @kernel
 def leave(jobs: RecordArray, count: int, slot: int, owners: Int64Array, busy: Int64Array) -> None:
-    """Take a job out of the table; no job owns its nodes any more."""
+    """Remove a job from the table; its nodes have no owner."""
     row, kind = jobs[slot].row, jobs[slot].kind
     if jobs[slot].state >= RUNNING:
         for node in range(len(busy)):
@@ -84,7 +84,7 @@ def leave(jobs: RecordArray, count: int, slot: int, owners: Int64Array, busy: In
 
 @kernel
 def suspend_all(jobs: RecordArray, count: int, now: int, busy: Int64Array) -> None:
-    """Put every running job on disk."""
+    """Suspend every running job."""
     for slot in range(count):
         if jobs[slot].state == RUNNING:
             jobs[slot].done += now - jobs[slot].since
@@ -97,7 +97,7 @@ def suspend_all(jobs: RecordArray, count: int, now: int, busy: Int64Array) -> No
 
 @kernel
 def draw_profile(profile: Int64Array, now: int, until: int, kind: int, procs: int, jobs: RecordArray, count: int) -> None:
-    """Write what the running jobs leave: those of the slice's class to their ends, others at most until the slice ends (rule
+    """Write what the running jobs leave: those of the slice's class run to their ends, others at most until the slice ends (rule
     5)."""
     reset(profile, procs, now)
     for slot in range(count):
@@ -115,7 +115,7 @@ def _decide(decisions: Int64Array, row: int, what: int) -> None:
 
 @kernel
 def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
-    """Start a job on the first nodes on which no job runs and that no job of its own class owns, if there are enough (rule 6)."""
+    """Start a job on the first idle nodes that no job of its own class owns, if there are enough (rule 6)."""
     row, kind, procs = jobs[slot].row, jobs[slot].kind, jobs[slot].procs
     missing = procs
     for node in range(len(busy)):
@@ -138,7 +138,7 @@ def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int
 
 @kernel
 def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array) -> bool:
-    """Let a suspended job go on, on its own nodes, if no job runs there."""
+    """Resume a suspended job on its own nodes, if no job runs there."""
     row, kind = jobs[slot].row, jobs[slot].kind
     for node in range(len(busy)):
         if owners[kind, node] == row and busy[node] != NOBODY:
@@ -156,7 +156,7 @@ def resume_class(
     now: int, kind: int, jobs: RecordArray, count: int, owners: Int64Array, busy: Int64Array, decisions: Int64Array,
     is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
-    """Let all suspended jobs of a class go on (rule 4); ``is_placing``, ``progress``: as :func:`book_in_order` takes them."""
+    """Resume all suspended jobs of a class (rule 4); ``is_placing``, ``progress``: see :func:`book_in_order`."""
     for slot in range(progress[0], count):
         if jobs[slot].state == SUSPENDED and jobs[slot].kind == kind:
             if not is_placing:
@@ -171,15 +171,15 @@ def book_in_order(
     now: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array, busy: Int64Array,
     decisions: Int64Array, planned: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
-    """Book each job (by place) at its earliest, one after another; one that is booked for now starts.
+    """Book each job (by slot) at its earliest start, one after another; a job booked for now starts.
 
     Args:
-        planned: ``[len(order)]``, gets the starts.
-        is_placing: whether free processors are all that a job needs, so that it is given its nodes here.
-        progress: ``[2]``, zeros at first: where to go on.
+        planned: ``[len(order)]``, receives the starts.
+        is_placing: whether free processors are all that a job needs, so that it gets its nodes here.
+        progress: ``[2]``, zeros at first: where to continue.
 
     Returns:
-        -1 when all is done; else the place of a job that may start, if the caller finds hosts for it: then it calls again.
+        -1 when all is done; else the slot of a job that may start if the caller finds hosts for it: the caller then calls again.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -202,11 +202,11 @@ def backfill_easily(
     now: int, order: Int64Array, is_in_order: bool, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
     busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
-    """Start each job (by place) that fits over its whole estimate.
+    """Start each job (by slot) that fits over its whole estimate.
 
     Args:
-        is_in_order: the first that does not fit is booked at its earliest, before the rest is looked at (EASY).
-        is_placing, progress: as :func:`book_in_order` takes them; the caller books what it starts.
+        is_in_order: the first that does not fit is booked at its earliest start before the scan continues (EASY).
+        is_placing, progress: see :func:`book_in_order`; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -230,11 +230,11 @@ def let_in(
     now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
     busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
-    """Let each job (by place) start or go on that fits until it, or the slice, ends; one of the class is booked to its end,
+    """Start or resume each job (by slot) that fits until it, or the slice, ends; a job of the class is booked to its end,
     others until the slice ends (rules 7 and 16).
 
     Args:
-        is_placing, progress: as :func:`book_in_order` takes them; the caller books what it starts.
+        is_placing, progress: see :func:`book_in_order`; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -255,8 +255,8 @@ def let_in(
 
 @kernel
 def guests(kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array) -> int:
-    """Write the places of the jobs of other classes in the order in which they may use what is left: suspended ones, planned ones
-    (``plan``: by row), waiting ones (rule 7); return how many."""
+    """Write the slots of the jobs of other classes in the order in which they may use what is left: suspended, planned
+    (``plan``: by row), waiting (rule 7); return their number."""
     length = 0
     for other in range(3):
         if other != kind:

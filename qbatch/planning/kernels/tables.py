@@ -1,10 +1,10 @@
 """The tables of the core: one declaration of each, with named columns.
 
-``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that can run at once, and one.
+``R`` is the number of jobs; a *row* is a job's rank by (submit, number).  ``P``: the most jobs that can run at once, plus one.
 ``H``: hosts (a pool is one).  ``N``: resources, of which a host has amounts and a job takes some: processors, memory in bytes,
 then those that the machine file names.  Instants and durations are 64-bit integers in microseconds; -1 is "none" or "not yet".
 
-What a scan reads for thousands of waiting jobs is a column of its own; what is known of one running job is a record.
+Values that a scan reads for thousands of waiting jobs are columns; the values of one running job are a record.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ REFUSED_START = -2
 """``start`` of a job that was refused when it arrived."""
 
 STARTS, INTERRUPTIONS = 0, 1
-"""What a policy does with a job: it starts it, once and for good; or it also suspends it, resizes it or tries it for a while."""
+"""What a policy does with jobs: it starts each once; or it also suspends and resizes them or gives them trial runs."""
 
 NO_PARTS, ENDS, PARTS = 0, 1, 2
-"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; hosts and memory too.  With
-``ENDS`` the passes enter there what they start (:mod:`passes`), with ``PARTS`` the loop does."""
+"""What a policy reads of the running jobs, in order of expected end: nothing; ends and processors; also hosts and memory.  With
+``ENDS`` the passes enter the jobs that they start (:mod:`passes`), with ``PARTS`` the loop does."""
 
 
 class Needs(NamedTuple):
-    """What a ``decide`` gives and reads: constants of the loop around it.
+    """What a ``decide`` returns and reads: constants of the loop around it.
 
-    ``has_queue``: the queue is kept for it in ``waiting``.  ``has_hosts``: it matters on which host a job is.  ``has_timers``: it
+    ``has_queue``: the queue is kept for it in ``waiting``.  ``has_hosts``: the host of a job matters.  ``has_timers``: it
     sets ``counts.timer``.  ``reads_ended``: it reads ``ended``.
     """
 
@@ -48,24 +48,24 @@ CPUS, MEMORY, NAMED = 0, 1, 2
 """Resources: processors, memory, and the first of those that the machine file names."""
 
 FREE, THERE, WITHHELD = 0, 1, 2
-"""What ``hosts[., N, H]`` hold of each resource: what is free now, what there is (memory 0: not counted; processors 0: closed).
+"""What ``hosts[., N, H]`` hold of each resource: the free amount, the total (memory 0: not counted; processors 0: closed).
 The engine also keeps what is free on a closed host, which shows nothing free."""
 
 END, HOST, AMOUNTS = 0, 1, 2
-"""Rows of ``parts[2 + N, P]``: of the parts of running jobs in order of expected end that end, the host, and from ``AMOUNTS`` on
-what the part has of each resource."""
+"""Rows of ``parts[2 + N, P]``: the parts of running jobs in order of expected end: that end, the host, and from ``AMOUNTS`` on
+the amount of each resource."""
 
 PROCS, HELD = AMOUNTS + CPUS, AMOUNTS + MEMORY
 """Rows of ``parts``: processors and memory."""
 
 SINCE, OF_ROW = -2, -1
-"""Rows of ``parts`` behind the others, where jobs are interrupted: since when the job runs, and its row."""
+"""The last rows of ``parts``, if jobs are interrupted: since when the job runs, and its row."""
 
 
 def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
-    """Return a type of records whose fields are attributes in plain Python too.
+    """Return a type of records with fields that are attributes in plain Python too.
 
-    Their fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a tenth longer).
+    The fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a tenth longer).
     """
     assert not any(hasattr(np.record, name) for name, _ in fields), "what NumPy calls so would be found instead"
     return np.dtype((np.record, np.dtype(fields, align=True)))
@@ -73,48 +73,48 @@ def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
 
 COUNTS = record(
     [
-        ("arrived", np.int64),  # rows that have arrived
-        ("running", np.int64),  # jobs that run
-        ("free", np.int64),  # free processors of all hosts
-        ("head", np.int64),  # of the queue: its first place in ``waiting``
-        ("tail", np.int64),  # and the place behind its last
-        ("first", np.int64),  # no job before this row waits
-        ("begun", np.int64),  # rows that have started
-        ("refused", np.int64),  # rows that were refused
-        ("now", np.int64),  # the last instant
-        ("until", np.int64),  # no round is made after this instant
-        ("longest", np.int64),  # the longest queue so far
-        ("timer", np.int64),  # when a round is made although nothing happens
-        ("decided", np.int64),  # actions of a policy in Python that are to be carried out; below 0: it was not asked
-        ("ends", np.int64),  # entries in the heap of ends
-        ("intervals", np.int64),  # execution intervals noted
-        ("parts", np.int64),  # parts of running jobs in use
-        ("ended", np.int64),  # jobs that ended in this round
-        ("stopped", np.int64),  # jobs that were suspended in this round because their time was over
-        ("returned", np.int64),  # trials that were over in this round
-        ("starts", np.int64),  # jobs that started for the first time in this round
-        ("last", np.int64),  # the last row that left the queue in this round
-        ("fault", np.int64),  # why what a policy decided was refused (:mod:`verbs`); 0: nothing was
-        ("fault_row", np.int64),  # and the row that it was about
+        ("arrived", np.int64),  # rows that have arrived.
+        ("running", np.int64),  # jobs that run.
+        ("free", np.int64),  # free processors of all hosts.
+        ("head", np.int64),  # the first index of the queue in ``waiting``.
+        ("tail", np.int64),  # the index after its last.
+        ("first", np.int64),  # no job before this row waits.
+        ("begun", np.int64),  # rows that have started.
+        ("refused", np.int64),  # rows that were refused.
+        ("now", np.int64),  # the last instant.
+        ("until", np.int64),  # no round is made after this instant.
+        ("longest", np.int64),  # the longest queue so far.
+        ("timer", np.int64),  # when to make a round even if nothing happens.
+        ("decided", np.int64),  # actions of a Python policy to carry out; below 0: it was not asked.
+        ("ends", np.int64),  # entries in the heap of ends.
+        ("intervals", np.int64),  # recorded execution intervals.
+        ("parts", np.int64),  # parts of running jobs in use.
+        ("ended", np.int64),  # jobs that ended in this round.
+        ("stopped", np.int64),  # jobs suspended in this round because their time was over.
+        ("returned", np.int64),  # trial runs that were over in this round.
+        ("starts", np.int64),  # jobs that started for the first time in this round.
+        ("last", np.int64),  # the last row that left the queue in this round.
+        ("fault", np.int64),  # why a decision of a policy was refused (:mod:`verbs`); 0: none was.
+        ("fault_row", np.int64),  # the row of that decision.
     ]
 )
-"""The one record of numbers: what the loop keeps between two calls."""
+"""The one record of numbers that the loop keeps between two calls."""
 
 RUN = record(
     [
-        ("since", np.int64),  # when it last began to run; -1: it does not run
-        ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or begins anew
-        ("due", np.int64),  # when it ends; -1: it does not run
-        ("end", np.int64),  # when it ends by its estimate
-        ("until", np.int64),  # when it runs no longer: its trial is over, or it is suspended; -1: never
-        ("is_trial", np.int64),  # whether it runs a trial
-        ("procs", np.int64),  # processors that it has
-        ("held", np.int64),  # memory that it has on its first host
-        ("keeps", np.int64),  # of a suspended job, whether it keeps its memory
-        ("is_cut", np.int64),  # whether an execution interval of it was noted
+        ("since", np.int64),  # when it last began to run; -1: it does not run.
+        ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or starts again.
+        ("due", np.int64),  # when it ends; -1: it does not run.
+        ("end", np.int64),  # when it ends by its estimate.
+        ("until", np.int64),  # when its trial run ends or it is suspended; -1: never.
+        ("is_trial", np.int64),  # whether it is a trial run.
+        ("procs", np.int64),  # processors that it has.
+        ("held", np.int64),  # memory that it has on its first host.
+        ("keeps", np.int64),  # whether it keeps its memory while suspended.
+        ("is_cut", np.int64),  # whether an execution interval of it was recorded.
     ]
 )
-"""How far a job has got that may be interrupted."""
+"""The progress of a job that may be interrupted."""
 
 INTERVAL = record(
     [
@@ -123,32 +123,32 @@ INTERVAL = record(
         ("end", np.int64),
         ("procs", np.int64),
         ("host", np.int64),
-        ("is_kept", np.int64),  # whether its work counts
+        ("is_kept", np.int64),  # whether its work counts.
     ]
 )
-"""An execution interval, as a schedule holds it."""
+"""An execution interval, as in a schedule."""
 
 START, TRY, SUSPEND, RESUME, RESIZE, END_NOW, RETURN, DROP = range(1, 9)
-"""Kinds of actions.  A try is a start for a while: when that is over, what was done is thrown away and the job waits again.  The
-last three are what a driver tells an engine: a running job ends; a trial is over; a suspended job goes away with its memory."""
+"""Kinds of actions.  A try is a trial run: when it is over, its work is discarded and the job waits again.  The
+last three come from the driver of an engine: a running job ends; a trial run is over; a suspended job leaves with its memory."""
 
 ACTION = record(
     [
         ("kind", np.int64),
         ("row", np.int64),
-        ("host", np.int64),  # of a start and a resumption
-        ("procs", np.int64),  # of a start, a resumption and a resize
-        ("held", np.int64),  # memory, of a start and a resumption; of a suspension, 0: the memory is given back
-        ("until", np.int64),  # of a start and a resumption, -1: never
-        ("parts", np.int64),  # parts that stand behind those in use for it; 0: one, of what is said above
+        ("host", np.int64),  # of a start and a resumption.
+        ("procs", np.int64),  # of a start, a resumption and a resize.
+        ("held", np.int64),  # memory, of a start and a resumption; of a suspension, 0: the memory is given back.
+        ("until", np.int64),  # of a start and a resumption, -1: never.
+        ("parts", np.int64),  # parts of it, stored after those in use; 0: one part, given by the fields above.
     ]
 )
-"""What a policy that interrupts jobs wants done."""
+"""An action of a policy that interrupts jobs."""
 
 
 class JobColumns(NamedTuple):
-    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource, the processors too; it is empty
-    where hosts do not matter."""
+    """What the jobs ask for, ``[R]`` each; ``submit`` ascends.  ``asked[N, R]``: by resource, including processors; it is empty
+    if hosts do not matter."""
 
     submit: Int64Array
     procs: Int64Array
@@ -157,8 +157,8 @@ class JobColumns(NamedTuple):
 
 
 class LogTable(NamedTuple):
-    """What a log knows of the jobs and no policy does, ``[R]`` each: how long a job runs, the memory that it really uses (-1:
-    what it asks for), and whether admission takes it.  The last two are empty where hosts do not matter."""
+    """What only the log knows about the jobs, ``[R]`` each: the run time, the memory that a job really uses (-1:
+    what it asks for), and whether admission accepts it.  The last two are empty if hosts do not matter."""
 
     run: Int64Array
     used_memory: Int64Array
@@ -166,8 +166,8 @@ class LogTable(NamedTuple):
 
 
 class ScheduleTable(NamedTuple):
-    """What became of the jobs, ``[R]`` each: its first start, how it started, its end, its host, the start that it was
-    promised last, and first.  Columns that are not written are empty."""
+    """The outcome of the jobs, ``[R]`` each: the first start, how the job started, its end, its host, and its last and first
+    promised start.  Columns that are not written are empty."""
 
     start: Int64Array
     kind: Int8Array
@@ -184,8 +184,8 @@ class StateTables(NamedTuple):
     ``waiting[R]``: the waiting rows in order of sequence, in use from ``head`` to ``tail``.  ``parts[2 + N, P]``.
     ``hosts[2, N, H]``.  ``started[P]``, ``places[P]``: the rows that start in a pass, and their hosts.
     ``ended[P]``, ``stopped[P]``, ``returned[P]``: the rows that ended in this round, that were suspended because their time was
-    over, and whose trials were over.
-    Only where jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
+    over, and that came back from a trial run.
+    Only if jobs are interrupted: ``runs[R]`` of ``RUN``; ``running[P]``, the running rows, ascending; ``intervals[.]`` of
     ``INTERVAL``; ``actions[.]`` of ``ACTION``.
     """
 
@@ -206,9 +206,12 @@ class StateTables(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """One round, as a policy is told of it: the instant, processors free, the ends of the queue in ``waiting``; the first place
-    of it that has changed since the last pass (``scan_from``); parts in use of ``parts``; the rows that arrived in this round
-    (from ``first_arrived`` to before ``arrived``), how many ended and how many trials were over."""
+    """One round, for a policy.
+
+    In order: the instant, processors free, the ends of the queue in ``waiting``; the first index of it that has changed since
+    the last pass (``scan_from``); parts in use of ``parts``.  Then the rows that arrived in this round (from ``first_arrived``
+    to before ``arrived``), how many jobs ended and how many trial runs were over.
+    """
 
     now: int
     free: int

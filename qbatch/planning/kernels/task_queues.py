@@ -1,7 +1,9 @@
-"""Stations with queues of tasks: where an arriving task is routed, and which task a station selects (papers.md 5.2, 5.5).
+"""Stations with queues of tasks: how an arriving task is routed, and which task a station selects.
 
-A station has servers and a queue of its own.  ``queue[n]`` of ``QUEUED_TASK`` are its waiting tasks in order of sequence: that in
-which they were routed.  ``left`` is by parent how many of its tasks have not ended.  Live engine and compiled loop call these.
+Source: docs/spec/papers.md 5.2 and 5.5.
+
+A station has servers and its own queue.  ``queue[n]`` of ``QUEUED_TASK``: its waiting tasks in order of sequence, that is, of
+routing.  ``left``: by parent, how many of its tasks have not ended.  The live engine and the compiled loop call these kernels.
 """
 
 from __future__ import annotations
@@ -15,19 +17,20 @@ from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 QUEUED_TASK = record(
     [
-        ("task", np.int64),  # which task
-        ("estimate", np.int64),  # its estimated demand
-        ("parent", np.int64),  # the place of its parent in ``left``
+        ("task", np.int64),  # which task.
+        ("estimate", np.int64),  # its estimated demand.
+        ("parent", np.int64),  # the index of its parent in ``left``.
     ]
 )
 """A task that waits at a station."""
 
 PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
-"""Routing: any station, each as likely; or the one with the least tasks a server."""
+"""Routing: any station with equal probability; or the one with the least tasks per server."""
 
 FCFS, STF, SNUTF, LSTF, SNUTF_STF = DISCIPLINES = 0, 1, 2, 3, 4
-"""Which task a station selects: the first routed, the one with the least estimate, one of the parent with the least tasks left,
-or the least estimate, but after so many selections the first routed; ``SNUTF_STF`` is ``SNUTF``, of equals the least estimate."""
+"""The task that a station selects.  In order: the first routed; the one with the least estimate; one of the parent with the
+least tasks left; the least estimate, but after a number of selections the first routed.  ``SNUTF_STF`` is ``SNUTF`` with ties
+by estimate."""
 
 LOWEST = -1
 """A draw that breaks ties among the shortest queues by the order of the stations."""
@@ -40,8 +43,8 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
     Args:
         routing: one of ``ROUTINGS``.
         drawn: 53 random bits, or ``LOWEST``.
-        lengths: by station, tasks that wait and are in service.
-        servers: by station, 0 where the task may not go.
+        lengths: by station, tasks that wait or are in service.
+        servers: by station, 0 if the task may not go there.
     """
     best, many = -1, 0
     for station in range(len(servers)):
@@ -71,7 +74,7 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
 
 @kernel
 def selected(discipline: int, queue: RecordArray, waiting: int, left: Int64Array, is_oldest: bool) -> int:
-    """Return the place in its queue of the task that a station selects; ``is_oldest``: it is the turn of the first routed."""
+    """Return the index in its queue of the task that a station selects; ``is_oldest``: the first routed task is due."""
     if discipline == FCFS or is_oldest:
         return 0
     best = 0
@@ -89,11 +92,11 @@ def selected(discipline: int, queue: RecordArray, waiting: int, left: Int64Array
 def select(
     discipline: int, limit: int, station: int, queue: RecordArray, waiting: int, left: Int64Array, selections: Int64Array
 ) -> int:
-    """Return the place in its queue of the task that a station selects now, and count the selection (papers.md 5.5, rule 9).
+    """Return the index in its queue of the task that a station selects now, and count the selection (as above, 5.5, rule 9).
 
     Args:
-        limit: after how many selections ``LSTF`` takes the first routed.
-        selections: by station, how many there were since then.
+        limit: the number of selections after which ``LSTF`` takes the first routed task.
+        selections: by station, the number of selections since then.
     """
     is_oldest = discipline == LSTF and selections[station] >= limit
     selections[station] = 0 if is_oldest else selections[station] + 1
@@ -102,13 +105,13 @@ def select(
 
 @kernel
 def take_out(queue: RecordArray, waiting: int, place: int) -> None:
-    """Take a task out of a queue; those behind it move up."""
+    """Remove a task from a queue; those behind it move up."""
     for each in range(place, waiting - 1):
         queue[each] = queue[each + 1]
 
 
 @kernel
 def append(queue: RecordArray, waiting: int, task: int, estimate: int, parent: int) -> None:
-    """Put a task behind a queue of ``waiting``."""
+    """Add a task to the end of a queue of ``waiting``."""
     last = queue[waiting]
     last.task, last.estimate, last.parent = task, estimate, parent

@@ -1,4 +1,4 @@
-"""The array types that kernels take: always contiguous, always one of these few, so that they compile once."""
+"""The array types that kernels take: always contiguous, always one of these few, so that each kernel compiles once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Int64Array: TypeAlias = NDArray[np.int64]
 Float64Array: TypeAlias = NDArray[np.float64]
+Float32Array: TypeAlias = NDArray[np.float32]
 Int8Array: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Record: TypeAlias = Any
@@ -17,7 +18,7 @@ RecordArray: TypeAlias = NDArray[Any]
 
 
 def read_only(array: Int64Array) -> Int64Array:
-    """Return a view of an array that cannot be written, nor can what is cut out of it: to the compiler that is another type."""
+    """Return a view of an array that cannot be written, nor can its slices: to the compiler it is another type."""
     shown = array.view()
     shown.flags.writeable = False
     return shown

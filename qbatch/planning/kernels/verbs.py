@@ -1,8 +1,8 @@
-"""The verbs of the core: what may change the tables (:mod:`tables`), one kernel each.
+"""The verbs of the core, which alone may change the tables (:mod:`tables`), one kernel each.
 
-The first part serves every policy.  The second serves policies that interrupt jobs: there ``runs`` says how far each job has
-got, the heap of ends may hold entries that are out of date, and a run that stops before its job's end, or that does not have all
-processors that the job asked for, leaves an execution interval.
+The first part serves every policy.  The second serves policies that interrupt jobs.  There ``runs`` holds the progress of each
+job, and the heap of ends may contain outdated entries.  A run that stops before its job's end, or has fewer processors than
+the job asked for, leaves an execution interval.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Int64Array, Record, RecordArray
 
 IN_ORDER, IMMEDIATE, BACKFILLED = 0, 1, 2
-"""How a job started (design.md, "The meaning of one instant")."""
+"""How a job started (docs/design.md, "The meaning of one instant")."""
 
 NOT_WAITING, NO_ROOM, NO_NUMBER, NOT_LATER = 1, 2, 3, 4
-"""Why what a policy decided is refused: the row does not wait; there is no room; there is no such number of starts; the next pass
+"""Why a decision of a policy is refused: the row does not wait; it does not fit; there is no such number of starts; the next pass
 is not later."""
 
 
@@ -64,7 +64,7 @@ def close_gaps(waiting: Int64Array, head: int, begun: Int64Array, last: int) -> 
     """Close the gaps that started rows left in ``waiting`` from ``head`` on; return the new head.
 
     ``begun``: by row, below 0 if it waits.  ``last`` is the last row that started.  Those before it move up to
-    it, so that what stands behind is not touched.
+    it, so that entries behind it are not touched.
     """
     read = head
     while waiting[read] != last:
@@ -81,7 +81,7 @@ def close_gaps(waiting: Int64Array, head: int, begun: Int64Array, last: int) -> 
 
 @kernel
 def refuse(row: int, state: StateTables, done: ScheduleTable) -> None:
-    """A job that has just arrived is turned away for good."""
+    """Refuse a job that has just arrived, for good."""
     done.start[row] = REFUSED_START
     state.counts[0].refused += 1
 
@@ -96,8 +96,8 @@ def book(hosts: Int64Array, host: int, procs: int, memory: int) -> None:
 
 @kernel
 def enter_part(parts: Int64Array, count: int) -> None:
-    """Bring the part that stands behind ``count`` others, which are sorted by expected end, to its place; the caller counts."""
-    # The rows that every machine has are moved together: one row after another takes twice as long.
+    """Move the part after ``count`` others, which are sorted by expected end, to its position; the caller updates the count."""
+    # The rows that every machine has are moved together: one row at a time takes twice as long.
     place = count
     end, host, procs, held = parts[END, count], parts[HOST, count], parts[PROCS, count], parts[HELD, count]
     while place > 0 and parts[END, place - 1] > end:
@@ -114,8 +114,8 @@ def enter_part(parts: Int64Array, count: int) -> None:
 
 @kernel
 def leave_part(parts: Int64Array, count: int) -> None:
-    """Remove the part that is equal to the one that stands behind ``count``; the caller counts.  Two that are equal in everything
-    are the same to every pass."""
+    """Remove the part that equals the one after ``count``; the caller updates the count.  Two equal parts are the same to every
+    pass."""
     low = first_from(parts[END], count, parts[END, count])
     is_found = False
     while not is_found:
@@ -152,7 +152,7 @@ def write_part(
 def give_back(
     row: int, running: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
-    """Give back to its host what a job had that ends; ``running``: the jobs that run, with it."""
+    """Give back to its host what an ending job had; ``running``: the number of running jobs, with it."""
     host = done.host[row]
     book_job(row, host, 1, jobs.asked, state.hosts)
     if has_parts:
@@ -164,7 +164,7 @@ def give_back(
 def take(
     row: int, host: int, running: int, now: int, has_parts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> None:  # fmt: skip
-    """Take from a host what a job has that starts; ``running``: the jobs that run, without it."""
+    """Take from a host what a starting job needs; ``running``: the number of running jobs, without it."""
     done.host[row] = host
     book_job(row, host, -1, jobs.asked, state.hosts)
     if has_parts:
@@ -174,7 +174,7 @@ def take(
 
 @kernel
 def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
-    """Tell whether the place of the last of ``count + 1`` starts has what it and the starts before it there ask for."""
+    """Return whether the host of the last of ``count + 1`` starts has enough for it and the earlier starts there."""
     host, hosts = state.places[count], state.hosts
     if host < 0 or host >= hosts.shape[2]:
         return False
@@ -192,7 +192,7 @@ def has_room(count: int, jobs: JobColumns, state: StateTables) -> bool:
 def count_allowed(
     count: int, arrived: int, free: int, has_hosts: bool, jobs: JobColumns, state: StateTables, done: ScheduleTable
 ) -> int:  # fmt: skip
-    """Return how many of ``count`` starts may be carried out; the first that may not is noted in ``counts``."""
+    """Return how many of ``count`` starts are valid; the first invalid one is recorded in ``counts``."""
     counts, allowed = state.counts[0], 0
     if count < 0 or count > state.started.shape[0]:
         counts.fault = NO_NUMBER
@@ -215,7 +215,7 @@ def count_allowed(
 
 @kernel
 def is_due(row: int, instant: int, runs: RecordArray) -> bool:
-    """Tell whether a job, or its time, is over at an instant."""
+    """Return whether a job, or its time, is over at an instant."""
     run = runs[row]
     return bool(run.since >= 0 and (run.due == instant or run.until == instant))
 
@@ -224,7 +224,7 @@ def is_due(row: int, instant: int, runs: RecordArray) -> bool:
 def note_end(
     instant: int, row: int, counts: Record, runs: RecordArray, running: Int64Array, endings: Int64Array
 ) -> None:  # fmt: skip
-    """Enter an instant at which a job, or its time, is over; where there is no space, keep the entries of running jobs only."""
+    """Enter an instant at which a job, or its time, is over; if there is no space, keep only the entries of running jobs."""
     if counts.ends == endings.shape[0]:
         counts.ends = 0
         for place in range(counts.running):
@@ -251,7 +251,7 @@ def next_end(state: StateTables) -> int:
 def note_interval(
     row: int, now: int, is_kept: int, host: int, counts: Record, run: Record, intervals: RecordArray
 ) -> None:  # fmt: skip
-    """Note the execution interval of a run that stops now, where intervals are kept."""
+    """Record the execution interval of a run that stops now, if intervals are kept."""
     if intervals.shape[0] == 0:
         return
     interval = intervals[counts.intervals]
@@ -264,21 +264,21 @@ def note_interval(
 @kernel
 def time_left(run: Record, procs: int, length: int) -> int:
     """Return how much longer a job runs that takes ``length`` on ``procs``, from when it last began to run or stood still."""
-    if run.procs == procs:  # no product, which could overflow
+    if run.procs == procs:  # no product here: it could overflow
         return int(max(length - run.done // procs, 0))
     return int(max(-(-(length * procs - run.done) // run.procs), 0))
 
 
 @kernel
 def move_part(place: int, to: int, parts: Int64Array) -> None:
-    """Write the part at one place to another one."""
+    """Copy the part at one index to another."""
     for field in range(parts.shape[0]):
         parts[field, to] = parts[field, place]
 
 
 @kernel
 def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
-    """Take the parts of a running job out, which end at ``end``; they stand behind those in use.  Return how many they are."""
+    """Move the parts of a running job, which end at ``end``, behind those in use; return their number."""
     count, gone = counts.parts, 0
     for place in range(first_from(parts[END], count, end), count):
         if parts[OF_ROW, place] == row:
@@ -294,7 +294,7 @@ def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
 
 @kernel
 def put_in(row: int, count: int, counts: Record, run: Record, parts: Int64Array) -> None:
-    """Bring the ``count`` parts of a job that stand behind those in use to their places, by its expected end."""
+    """Move the ``count`` parts of a job behind those in use to their positions, by its expected end."""
     for place in range(counts.parts, counts.parts + count):
         parts[END, place], parts[SINCE, place], parts[OF_ROW, place] = run.end, run.since, row
         enter_part(parts, place)
@@ -329,7 +329,7 @@ def enter_running(row: int, counts: Record, running: Int64Array) -> None:
 
 @kernel
 def leave_running(row: int, counts: Record, running: Int64Array) -> None:
-    """Take a row out of the running ones."""
+    """Remove a row from the running ones."""
     place = 0
     while running[place] != row:
         place += 1
@@ -343,9 +343,9 @@ def run_on(
     row: int, count: int, with_memory: bool, until: int, now: int, procs: int, estimate: int, length: int, counts: Record,
     runs: RecordArray, running: Int64Array, endings: Int64Array, parts: Int64Array, hosts: Int64Array,
 ) -> None:  # fmt: skip
-    """Let a job run from now on with ``run.procs`` processors, on the ``count`` parts that stand behind those in use; until an
-    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in all; -1: it is not known,
-    and the end is told."""
+    """Run a job from now on with ``run.procs`` processors, on the ``count`` parts behind those in use; until an
+    instant, if ``until`` is one.  It asks for ``procs`` processors, on which it runs for ``length`` in total; -1: unknown, and
+    an event gives the end."""
     run = runs[row]
     run.since, run.until, run.end = now, until, now + time_left(run, procs, estimate)
     if run.is_trial and until >= 0:
@@ -365,7 +365,7 @@ def run_on(
 def stop(
     row: int, now: int, with_memory: bool, counts: Record, run: Record, running: Int64Array, parts: Int64Array, hosts: Int64Array
 ) -> int:  # fmt: skip
-    """A job runs no more, and gives back its processors, and its memory or not; return how many parts it had, which stand behind
+    """Stop a job; it gives back its processors, and its memory or not.  Return the number of its parts, which are behind
     those in use."""
     count = take_out(row, run.end, counts, parts)
     run.done += (now - run.since) * run.procs
@@ -377,10 +377,10 @@ def stop(
 
 @inlined_kernel
 def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
-    """End the jobs that end now; suspend those whose time is over; put the trials that are over back into the queue.
+    """End the jobs that end now; suspend those that were to run until now; put the trial runs that are over back into the queue.
 
-    Each is done in order of sequence.  Returns the new head of the queue.  Each trial moved the head on by one when it began, so
-    there is a free place before the head for each that comes back.
+    Each step is in order of sequence.  Returns the new head of the queue.  Each trial run moved the head on by one when it began,
+    so there is a free index before the head for each that returns.
     """
     counts, endings, runs = state.counts[0], state.endings, state.runs
     ended, over = 0, 0
@@ -421,7 +421,7 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
 
 @kernel
 def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
-    """Put a row to its place in the queue ``waiting[head + 1:tail]``, which begins at ``head`` then."""
+    """Insert a row into the queue ``waiting[head + 1:tail]``, which then begins at ``head``."""
     place = head
     while place + 1 < tail and waiting[place + 1] < row:
         waiting[place] = waiting[place + 1]
@@ -435,11 +435,11 @@ def carry_out(
 ) -> None:  # fmt: skip
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``.
 
-    ``START``, ``TRY`` and ``RESUME`` let a job run on (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and ``RETURN`` stop it
-    (:func:`stop`); ``RESIZE`` does one after the other; ``DROP`` gives back the memory of a suspended job.  They stand together
-    because the compiler takes longer over several kernels of which each is given all tables.
+    ``START``, ``TRY`` and ``RESUME`` run a job (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and ``RETURN`` stop it
+    (:func:`stop`); ``RESIZE`` does one after the other; ``DROP`` gives back the memory of a suspended job.  They are one kernel
+    because the compiler takes longer over several kernels that each take all tables.
 
-    A trial whose job uses more memory than it holds fails at once: it is over at the same instant.
+    A trial run of a job that uses more memory than it holds fails at once: it is over at the same instant.
     """
     counts, parts, hosts, running = state.counts[0], state.parts, state.hosts, state.running
     for place in range(count):
@@ -492,13 +492,13 @@ def carry_out(
 
 @kernel
 def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable) -> Iterator[int]:
-    """Carry out ``counts.decided`` actions each time it goes on.
+    """Carry out ``counts.decided`` actions at each step.
 
-    A generator has the tables: to go on costs a fifth of a microsecond, where a call that is given them costs several.  As for
-    every kernel, the caller has to keep the arrays.
+    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call with all tables several.
+    As for every kernel, the caller has to keep the arrays.
     """
     while True:
-        # A name for the record would be a copy of it here: a generator keeps what it has in its names.
+        # A name for the record would be a copy of it here: a generator keeps the values of its names.
         state.counts[0].starts = 0
         carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
         yield 0
@@ -506,7 +506,7 @@ def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: Sched
 
 @kernel
 def close_queue(counts: Record, waiting: Int64Array, runs: RecordArray) -> int:
-    """Close the gaps that the jobs left in the queue that started in this pass; return how many started for the first time."""
+    """Close the gaps in the queue of the jobs that started in this pass; return how many started for the first time."""
     if counts.last != NOBODY:
         counts.head = close_gaps(waiting, counts.head, runs["done"], counts.last)
     started = counts.starts

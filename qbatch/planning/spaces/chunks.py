@@ -1,14 +1,14 @@
 """Chunks over hosts: a job is chunks, each inside one host, and reservations are made on hosts.
 
-First fit is not monotone: once somebody has started, a job that was passed over may fit elsewhere.  So a backfill scan
-that started somebody is made again, as if those had been running, until one starts nobody.  (With one host
-the second scan never finds anybody.)
+First fit is not monotone: after a job has started, another that was passed over may fit elsewhere.  So a backfill scan
+that started a job is repeated, as if the started jobs had been running, until one starts none.  (With one host
+the second scan never starts a job.)
 
-**Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes wherever one is free.
-While every waiting job is made of such chunks (and neither shares hosts nor keeps them to itself in a way of its own:
-:func:`qbatch.planning.shapes.is_loose`), a job fits exactly if as many processors are free, at any instant, however the jobs
-before it were placed.  Then the passes and the plan are those of one pool, and hosts are only found at the start: the schedule
-is that of the pool, which reservations on hosts (no job moves) can only come near.  This is decided anew in every pass.
+**Where hosts do not matter.**  A chunk of one processor that needs no memory and names no host goes to any free processor.
+Suppose every waiting job is made of such chunks, and asks neither to share hosts nor to have them alone
+(:func:`qbatch.planning.shapes.is_loose`).  Then a job fits exactly if enough processors are free, at any instant, however the
+jobs before it were placed.  The passes and the plan are those of one pool, and hosts are chosen only at the start.
+Reservations on hosts (no job moves) could at best equal this schedule.  The choice is made again in every pass.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _booked = live(plan.booked)
 
 
 class ChunkSpace(Space):
-    """Hosts, of which a job takes chunks."""
+    """Hosts; a job takes chunks of them."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class ChunkSpace(Space):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return where the chunks of a job go, first fit."""
+        """Return the first-fit allocation of the chunks of a job."""
         return place_chunks(machine, free, free_memory, job)
 
     @staticmethod
@@ -61,27 +61,27 @@ class ChunkSpace(Space):
 
     @staticmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return none: a job lives inside no one place."""
+        """Return no places: a job may be in several."""
         return ()
 
     @staticmethod
     def new_plan(machine: Machine) -> Plan:
-        """Return an empty plan, for one pool until somebody asks for hosts."""
+        """Return an empty plan, for one pool until a job asks for hosts."""
         return ChunkPlan(machine.procs)
 
     @staticmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return one pool of the processors, if no memory counts: then hosts do not matter to the jobs of a log."""
+        """Return one pool of the processors if no memory counts: then hosts do not matter to the jobs of a log."""
         return None if machine.counts_memory else one_host(machine.procs)
 
     def profile(self) -> Profile:
-        """Return hosts times time."""
+        """Return the availability of each host over time."""
         return HostGrid(self.view)
 
     def list_pass(
         self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
     ) -> tuple[list[Start], list[Reserved]]:
-        """Make one pass (see :meth:`Space.list_pass`); where hosts matter, reservations hold until the next pass only."""
+        """Make one pass (see :meth:`Space.list_pass`); if hosts matter, reservations hold only until the next pass."""
         view, whole = self.view, self.whole()
         if whole is not None:
             starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
@@ -102,7 +102,7 @@ class ChunkSpace(Space):
         return place_in_order(self.view, rows)
 
     def holders(self, job: Job) -> BoolArray:
-        """Tell of each host whether all chunks of a job could be on it, were it empty."""
+        """Return for each host whether all chunks of a job fit on it when it is empty."""
         whole = () if is_scattered(job) else packed(requested(job))
         if not whole:
             return np.zeros(len(self.view.machine.hosts), np.bool_)
@@ -113,11 +113,11 @@ class ChunkSpace(Space):
         ])  # fmt: skip
 
     def is_apart(self, job: Job) -> bool:
-        """Tell whether a job takes whole hosts, or a host for each of its chunks."""
+        """Return whether a job takes whole hosts, or a host for each of its chunks."""
         return not can_share_one_host(job)
 
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
-        """Say that the chunks do not fit, or whom a start would delay."""
+        """Return that the chunks do not fit, or which job a start would delay."""
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
         if not ahead or not self.fits(job):
@@ -139,7 +139,7 @@ class ChunkSpace(Space):
 
 
 def are_loose(view: View) -> bool:
-    """Tell whether hosts matter to none of the waiting jobs."""
+    """Return whether hosts matter to none of the waiting jobs."""
     shapes = view.shapes
     assert shapes is not None
     return not (shapes.has_tight and shapes.heads["is_tight"][shapes.of[view.queue]].any())
@@ -160,7 +160,7 @@ def place_in_order(view: View, rows: Sequence[int]) -> list[Start]:
 
 
 def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[list[Start], int]:
-    """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if nobody is held up)."""
+    """Make one pass of FCFS or EASY; return the starts, and the shadow time (``FOREVER`` if no job is held up)."""
     shapes = view.shapes
     assert shapes is not None
     hosts, space = hosts_now(view), view.free_procs
@@ -171,7 +171,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
     estimate = view.columns.estimate
     starts: dict[int, list[tuple[int, int, int, int]]] = {}
     while True:
-        # Always arrays of the same kinds, so that each kernel compiles once.
+        # The arrays always have the same types, so that each kernel compiles once.
         pieces = np.ascontiguousarray(np.concatenate([going, begun], axis=1))
         waiting = waiting.view()
         waiting.flags.writeable = False
@@ -186,7 +186,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
             starts.setdefault(row, []).append((host, procs, memory, 1))
         if count == 0 or not is_easy:
             return [Start(row, ranges_of(parts)) for row, parts in starts.items()], int(facts[1])
-        # Again, as if what began had been running: a start can push a later placement to hosts where it hurts nobody.
+        # Scan again, as if the started jobs had been running: a start can push a later placement to hosts where it delays no job.
         fresh = begun[:, :count].copy()
         waiting = waiting[~np.isin(waiting, fresh[chunks.ROW])]
         fresh[END] = view.now + estimate[fresh[chunks.ROW]]
@@ -196,7 +196,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
 
 
 def _scan_by_grid(view: View, waiting: Int64Array, depth: int) -> Iterator[Start]:
-    """Make one pass that gives the first ``depth`` jobs that cannot start a reservation each, on hosts."""
+    """Make one pass that gives each of the first ``depth`` jobs that cannot start a reservation on hosts."""
     begun: list[Start] = []
     while True:
         fresh = list(_grid_scan(view, waiting, depth, begun))
@@ -229,7 +229,7 @@ def _grid_scan(view: View, waiting: Int64Array, depth: int, begun: list[Start]) 
         else:
             continue
         if reserved >= depth:
-            # Who cannot start any more by numbers alone needs no look.
+            # A job that asks for more than is free in total needs no look.
             rest = rows[place:]
             asked = heads[view.shapes.of[rest]]
             free = grid.now_free[0]
@@ -243,7 +243,7 @@ def _part(view: View, count: int, procs: int, memory: int, host: int) -> str:
 
 
 class ChunkPlan:
-    """A plan of one pool while hosts matter to nobody; from the first who asks for hosts until nobody waits, one with hosts."""
+    """A plan of one pool while hosts matter to no job, else one with hosts, until no job waits."""
 
     def __init__(self, procs: int) -> None:
         self.procs = procs
@@ -252,11 +252,11 @@ class ChunkPlan:
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """Until when odd rows are booked (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
+        """The booked ends of odd rows (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
         return self.inner.ends
 
     def follow(self, view: View) -> None:
-        """Bring the plan up to date, and choose which plan it is."""
+        """Bring the plan up to date, and choose which of the two plans to use."""
         self.inner.follow(view)
         is_loose = are_loose(view)
         if isinstance(self.inner, PoolPlan) and not is_loose:
@@ -270,11 +270,11 @@ class ChunkPlan:
             self.inner = pool
 
     def start_over(self, view: View) -> None:
-        """Make the plan anew from what really runs: promises may break."""
+        """Rebuild the plan from what really runs: promises may break."""
         self.inner.start_over(view)
 
     def rebuild(self, view: View) -> None:
-        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
         self.inner.rebuild(view)
 
     def compress(self, how: str, view: View) -> None:
@@ -286,7 +286,7 @@ class ChunkPlan:
         self.inner.arrive(view)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return whom to tell of an earlier start, who starts now and where, and when the next one does (see :class:`Plan`)."""
+        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news, due, upcoming = self.inner.hand_out(view)
         if due and isinstance(self.inner, PoolPlan):
             due = place_in_order(view, [start.row for start in due])

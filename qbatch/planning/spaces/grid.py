@@ -1,4 +1,4 @@
-"""Availability where jobs are chunks over hosts: what the running jobs leave on each host over time, less what is reserved."""
+"""Availability of chunks over hosts: what the running jobs leave on each host over time, less what is reserved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _earliest_chunks = live(grid.earliest_chunks)
 
 
 class HostGrid:
-    """Hosts times time, as matrices; made anew for each pass from what runs on open hosts."""
+    """Matrices of hosts and instants, rebuilt for each pass from what runs on open hosts."""
 
     def __init__(self, view: View) -> None:
         assert view.shapes is not None
@@ -34,7 +34,7 @@ class HostGrid:
         self._times[0] = view.now
         self._free[0] = self.now_free
         for run in view.running.values():
-            # What ends on a closed host gives nothing back.
+            # A job that ends on a closed host gives nothing back.
             self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
@@ -62,7 +62,7 @@ class HostGrid:
         return start, self._placed() if start < FOREVER else ()
 
     def start_now(self, row: int, end: int) -> Allocation:
-        """Return where a row fits from now to ``end``, empty if nowhere; take it from what is free now."""
+        """Return where a row fits from now to ``end``, empty if nowhere, and take it from what is free now."""
         wanted = self.shapes.heads, self.shapes.types, int(self.shapes.of[row])
         known = self._times, self._free, self._state
         fits = _chunks_fit(*known, *wanted, self.now, end, self.now_free, self.hosts, self._taken)
@@ -84,7 +84,7 @@ class HostGrid:
 
 
 def hosts_now(view: View) -> Int64Array:
-    """Return the hosts as the kernels take them: what of processors and memory is free now, and what there is."""
+    """Return the hosts as a table of the kernels: the free and the total processors and memory of each."""
     hosts = view.machine.hosts
     there = [host.cpus for host in hosts], [host.memory for host in hosts]
     return np.array([(view.free, view.free_memory), there], np.int64)

@@ -1,6 +1,6 @@
-"""Hosts that a job lives inside, with resources: the pass over hosts, and profiles of each host.
+"""Hosts that each hold whole jobs, with resources: the pass over hosts, and profiles of each host.
 
-A job starts on the host with the fewest free processors, then in host order (spec/papers.md 3.7).
+A job starts on the host with the fewest free processors, then in host order (docs/spec/papers.md 3.7).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _fits_any, _fill = live(host_pass.fits_any), live(host_pass.fill_profiles)
 _add, _earliest = live(host_pass.add_part), live(host_pass.earliest_start)
 
 _SEGMENTS = 64
-"""Space in a profile at first."""
+"""Initial space of a profile."""
 
 
 class HostSpace(Space):
@@ -40,7 +40,7 @@ class HostSpace(Space):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return the first host that has room for a job."""
+        """Return the first host on which a job fits."""
         amounts = machine.amounts(job.resources)
         for host, spec in enumerate(machine.hosts):
             if free[host] < job.procs or (spec.memory and free_memory[host] < job.memory):
@@ -66,11 +66,11 @@ class HostSpace(Space):
 
     @staticmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine; for plans there is no loop over hosts."""
+        """Return the machine; None for plans: there is no loop over hosts."""
         return None if is_planned else machine
 
     def fits_any(self, rows: Int64Array) -> bool:
-        """Tell whether a host has what one of these rows asks for now."""
+        """Return whether a host has enough for one of these rows now."""
         return bool(_fits_any(rows, self.view.window.long_columns.asked, self.hosts()))
 
     def profile(self) -> Profile:
@@ -78,7 +78,7 @@ class HostSpace(Space):
         return HostProfiles(self)
 
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
-        """Say that no host has room for as long as the job asks."""
+        """Return that no host can hold the job for as long as it asks."""
         memory = [f"{memory_text(job.memory)} of memory"] if job.memory else []
         *parts, last = (f"{job.procs} processors", *memory, *(f"{many} {name}" for name, many in job.resources if many))
         asked = f"{', '.join(parts)} and {last}" if parts else last
@@ -87,13 +87,13 @@ class HostSpace(Space):
         return WaitReason("host", text, numbers)
 
     def hosts(self) -> Int64Array:
-        """Return what the hosts have free, and what the open ones have."""
+        """Return what the hosts have free, and the capacity of the open ones."""
         view = self.view
         if not hasattr(self, "_hosts"):
             machine = view.machine
             flat = [*view.free, *view.free_memory, *chain.from_iterable(view.free_resources), *chain.from_iterable(machine.there)]
             self._hosts = np.array(flat, np.int64).reshape(2, -1, len(machine.hosts))
-            if 0 in machine.there[MEMORY]:  # where it is not counted none is free, whatever a policy has said of it
+            if 0 in machine.there[MEMORY]:  # if memory is not counted, none is free, whatever a policy wrote
                 self._hosts[FREE, MEMORY] *= self._hosts[THERE, MEMORY] > 0
             if view.closed:
                 self._hosts[THERE, CPUS, list(view.closed)] = 0
@@ -104,7 +104,7 @@ class HostSpace(Space):
         return [Start(row, (self.part(row, place),)) for row, place in zip(rows, places, strict=True)]
 
     def part(self, row: int, host: int) -> Chunk:
-        """Return what a row has on a host: what it asks for, and memory only where that is counted."""
+        """Return the chunk of a row on a host: what it asks for, and memory only if it is counted."""
         job, machine = self.view.jobs[row], self.view.machine
         memory = job.memory if machine.hosts[host].memory else 0
         return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
@@ -120,15 +120,15 @@ class HostProfiles:
         self._free = np.empty((hosts, resources, 2, _SEGMENTS), np.int64)
         _fill(view.now, self._hosts, np.empty((2 + resources, 0), np.int64), 0, self._free)
         for run in view.running.values():
-            # What ends on a closed host gives nothing back.
+            # A job that ends on a closed host gives nothing back.
             self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
-        """Take what an allocation gives over ``[start, end)``."""
+        """Take the resources of an allocation over ``[start, end)``."""
         self._change(allocation, start, end, -1)
 
     def release(self, allocation: Allocation, start: int, end: int) -> None:
-        """Give it back over ``[start, end)``."""
+        """Give the resources of an allocation back over ``[start, end)``."""
         self._change(allocation, start, end, 1)
 
     def _change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:

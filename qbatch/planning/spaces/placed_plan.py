@@ -1,7 +1,7 @@
-"""The kept plan of conservative backfilling where hosts matter: an allocation with each planned start.
+"""The kept plan of conservative backfilling on hosts: an allocation with each planned start.
 
-It is kept in dictionaries, on a profile of the space that is made anew for each use: exact rather than fast, for hundreds
-of waiting jobs.  Every planned start stays where it was found until a sweep finds an earlier one.
+It is kept in dictionaries, and the profile is rebuilt for each use: exact rather than fast, for hundreds
+of waiting jobs.  Every planned start stays until a sweep finds an earlier one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _booked = uncompiled(plan.booked)
 
 
 def booked_end(view: View, run: Run) -> int:
-    """Return until when a plan books a running job: its expected end, and a second at least."""
+    """Return the end of a running job's booking: its expected end, and at least a second."""
     return max(view.expected_end(run), run.since + _booked(0))
 
 
 def odd_ends(view: View) -> dict[int, int]:
-    """Return until when running jobs are booked, of those that have not run through since their first start: they were
-    suspended or resized under another policy, or ran on trial before."""
+    """Return the booked ends of running jobs that did not run in one interval since their first start: another policy
+    suspended or resized them, or they had a trial run."""
     ends = {row: booked_end(view, run) for row, run in view.running.items()}
     started, jobs = view.columns.started, view.jobs
     return {row: end for row, end in ends.items() if end != int(started[row]) + _booked(jobs[row].estimate)}
@@ -44,7 +44,7 @@ class PlacedPlan:
         self.plan: dict[int, tuple[int, Allocation]] = {}
 
     def follow(self, view: View) -> None:
-        """Forget what was taken back; the profiles are made anew for each use."""
+        """Remove withdrawn jobs; the profiles are rebuilt for each use."""
         parked = set(view.parked.tolist()) if view.withdrawn else set()
         for row in view.withdrawn:
             self.plan.pop(row, None)
@@ -52,20 +52,20 @@ class PlacedPlan:
                 self.told.pop(row, None)
 
     def start_over(self, view: View) -> None:
-        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        """Rebuild the plan from what really runs: a job has outlived its estimate, and promises may break."""
         self.compress("scratch", view)
 
     def rebuild(self, view: View) -> None:
-        """Make the plan anew for another machine, in order of the queue."""
+        """Rebuild the plan for another machine, in order of the queue."""
         arrived = set(view.arrived)
         self.plan = {row: (FOREVER, ()) for row in view.queue.tolist() if row not in arrived}
         self.ends = odd_ends(view)
         self.compress("scratch", view)
 
     def take_over(self, view: View, planned: Mapping[int, int], told: Mapping[int, int]) -> None:
-        """Take over a plan that knows no hosts: planned starts in order of arrival, and starts last told, by row.
+        """Take over a plan without hosts: planned starts in order of arrival, and promised starts, by row.
 
-        Placed in order of their starts, all keep them: where jobs are chunks of one processor, whatever ends later than
+        Placed in order of their starts, all jobs keep them: if jobs are chunks of one processor, a job that ends later than
         an instant only leaves more free after it.
         """
         profile = self._profile(view)
@@ -78,7 +78,7 @@ class PlacedPlan:
     def _profile(self, view: View) -> Profile:
         profile: Profile = view.space.profile()
         for run in view.running.values():
-            # A booking is at least a second, and a zero estimate is still there.
+            # A booking is at least a second, also with a zero estimate.
             allocation = outside(run.allocation, view.closed)
             profile.reserve(allocation, view.expected_end(run), booked_end(view, run))
         return profile
@@ -121,7 +121,7 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return whom to tell of an earlier start, who starts now, and when the next one does (see :class:`Plan`)."""
+        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
         self.told.update(news)
         due = []

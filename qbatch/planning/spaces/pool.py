@@ -1,4 +1,4 @@
-"""One pool of processors: the number of free ones alone decides what fits.  To a pass over hosts a pool is one host."""
+"""One pool of processors: a job fits if enough are free.  To a pass over hosts a pool is one host."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class PoolSpace(Space):
 
     @staticmethod
     def new_plan(machine: Machine) -> Plan:
-        """Return an empty plan, in arrays."""
+        """Return an empty plan in arrays."""
         return PoolPlan(machine.procs)
 
     @staticmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine."""
+        """Return the machine itself."""
         return machine
 
     def start(self, row: int, allocation: Allocation) -> Start:
@@ -66,7 +66,7 @@ class PoolSpace(Space):
         return _PoolProfile(self.view)
 
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
-        """Say whom a start would delay, and until when there is room."""
+        """Return which job a start would delay, and until when enough processors are free."""
         view, head = self.view, self.view.jobs[ahead[0]]
         ends, amounts, count = view.expected_ends()
         available, shadow, place = view.free_procs, view.now, 0
@@ -86,13 +86,13 @@ class PoolSpace(Space):
         return WaitReason("reservation", text, numbers, (ahead[0],))
 
     def hosts(self) -> Int64Array:
-        """Return what the pool has free, and what its open hosts have."""
+        """Return the free and the total processors of the open hosts."""
         hosts = np.zeros((2, 2, 1), np.int64)
         hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = self.view.free_procs, self.view.open_procs
         return hosts
 
     def parts(self) -> Int64Array:
-        """Return the running jobs as those of one host."""
+        """Return the running jobs as parts on one host."""
         ends, amounts, count = self.view.expected_ends()
         parts = np.zeros((4, count), np.int64)
         parts[END], parts[PROCS] = ends[:count], amounts[:count]
@@ -104,7 +104,7 @@ class PoolSpace(Space):
 
 
 class _PoolProfile:
-    """The free processors over time; an allocation here is one chunk, of the pool."""
+    """The free processors over time; an allocation is one chunk of the pool."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -114,7 +114,7 @@ class _PoolProfile:
             _profiles.add(self._free, end, FOREVER, procs)
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits for ``duration``, and how much of the pool it takes."""
+        """Return the first instant from which a row fits for ``duration``, and its allocation in the pool."""
         procs = int(self._view.columns.procs[row])
         start = int(_profiles.earliest(self._free, procs, duration, not_before))
         return start, (Chunk(0, procs),) if start < FOREVER else ()

@@ -25,10 +25,10 @@ new_profile = live(profile_kernels.new_profile)
 
 
 class PoolPlan:
-    """A start for every waiting row, and the profile that all of them and the running jobs leave.
+    """A start for every waiting row, and the profile that these jobs and the running ones leave.
 
-    ``partly``: the processors that running jobs give back, where those are not all that they asked for: closed hosts keep
-    theirs, and another policy may have resized them.
+    ``partly``: the processors that running jobs give back, if they are not all that they asked for: closed hosts keep
+    theirs, and another policy may have resized the jobs.
     """
 
     ends: Mapping[int, int] = MappingProxyType({})
@@ -45,17 +45,17 @@ class PoolPlan:
         self.partly: dict[int, int] = {}
 
     def _room(self, additions: int) -> None:
-        """See to the space for so many additions to the profile, and a sweep."""
+        """Ensure space for this many additions to the profile, and for a sweep."""
         while not plan.has_room_to_sweep(self.profile, self.counts, additions):
             self.profile = grown(self.profile)
 
     def follow(self, view: View) -> None:
-        """Bring the profile up to date with what ended and what was taken back."""
+        """Bring the profile up to date with finished and withdrawn jobs."""
         if not self.is_begun:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
-        self._room(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # for all of the pass
+        self._room(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # enough for the whole pass
         if view.finished:
             started = view.window.long_columns.started
             for job in view.window.jobs_of(view.finished):
@@ -71,13 +71,13 @@ class PoolPlan:
                 plan.release(self.released, self.counts, self.profile, start, start + duration, view.jobs[row].procs)
 
     def start_over(self, view: View) -> None:
-        """Make the plan anew from what really runs: a job has outlived its estimate, and promises may break."""
+        """Rebuild the plan from what really runs: a job has outlived its estimate, and promises may break."""
         self._empty_profile(view)
         self._room(len(view.arrived))
         plan.place_anew(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
     def rebuild(self, view: View) -> None:
-        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
         self._empty_profile(view)
         self.counts[:] = 0
         self.place[:] = plan.NOBODY
@@ -87,7 +87,7 @@ class PoolPlan:
         self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
 
     def _empty_profile(self, view: View) -> None:
-        """Make the profile that of the running jobs, which stay for what they booked or longer."""
+        """Set the profile to that of the running jobs, which stay as long as they booked or longer."""
         self.profile = new_profile(view.free_procs, view.now, 64)
         self.partly.clear()
         self.ends = odd_ends(view)
@@ -136,7 +136,7 @@ class PoolPlan:
             self.table = plan.rehashed(self.shapes, self.counts["shapes"].item(0))
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return whom to tell of an earlier start, who starts now, and when the next one does (see :class:`Plan`)."""
+        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news = np.empty((len(self.queue), 2), np.int64)
         rows = np.empty(len(self.queue), np.int64)
         told, due, upcoming = plan.hand_out(
@@ -166,12 +166,12 @@ class PoolPlan:
         return dict(queue[queue["row"] >= 0][["row", "start"]].tolist())
 
     def told_to(self, view: View) -> dict[int, int]:
-        """Return the start last told of each row that waits or is parked, and was told one."""
+        """Return the promised start of each waiting or parked row that has one."""
         rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.told)]
         return {row: int(self.told[row]) for row in rows if self.told[row] < FOREVER}
 
     def begin(self, view: View, told: Mapping[int, int]) -> None:
-        """Begin, with nobody waiting, beside jobs that run already; ``told``: starts that parked rows were promised."""
+        """Begin with an empty queue, while jobs run already; ``told``: starts that were promised to parked rows."""
         self._empty_profile(view)
         self.is_begun = True
         for row, at in told.items():

@@ -1,4 +1,4 @@
-"""What is free during one pass: a policy takes from it what it starts."""
+"""What is free during one pass; a policy takes the resources of the jobs that it starts from it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from qbatch.model.machine import Machine
 from qbatch.planning.chunks import give_on
 
 Named = Sequence[Sequence[int]]
-"""What is free of each resource that the machine names (``Machine.resources``), by host."""
+"""The free amount of each resource that the machine names (``Machine.resources``), by host."""
 
 
 class _Kind(Protocol):
-    """What a room asks of its kind of space (:class:`qbatch.planning.spaces.space.Space`)."""
+    """The part of a resource model (:class:`qbatch.planning.spaces.space.Space`) that :class:`Room` uses."""
 
     def allocation(
         self, machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
@@ -39,11 +39,11 @@ class Room:
         self._widest = kind.widest(machine, free)
 
     def take(self, job: Job) -> bool:
-        """Take the default allocation of a job, if there is room for it; tell whether there was."""
+        """Take the default allocation of a job if it fits; return whether it did."""
         return job.procs <= self._widest and bool(self.place(job))
 
     def place(self, job: Job) -> Allocation:
-        """Take the default allocation of a job and return it, empty if there is no room for it."""
+        """Take the default allocation of a job and return it, empty if the job does not fit."""
         if job.procs > self._widest:
             return ()
         found = self._kind.allocation(self.machine, self.free, self.free_memory, job, self.free_resources)
@@ -51,7 +51,7 @@ class Room:
         return found
 
     def place_on(self, job: Job, host: int) -> Allocation:
-        """Take an allocation of a whole job inside one host and return it, empty if there is no room for it there."""
+        """Take an allocation of a whole job inside one host and return it, empty if the job does not fit there."""
         if job.procs > self.free[host]:
             return ()
         free, free_memory = [0] * len(self.free), [0] * len(self.free)
@@ -61,7 +61,7 @@ class Room:
         return found
 
     def give(self, allocation: Allocation) -> None:
-        """Take an allocation out of what is free: it was given to a job."""
+        """Remove an allocation from what is free: a job has it now."""
         for chunk in allocation:
             give_on(self.free, chunk, -chunk.procs)
             give_on(self.free_memory, chunk, -chunk.memory)

@@ -1,4 +1,4 @@
-"""What every space can be asked: the verbs of this room, and the two things that it hands out."""
+"""The questions that every resource model answers, and the two things that it makes: a profile and a plan."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from qbatch.planning.view import OVERDUE, Run, View
 _host_pass, _parts_by_end = live(host_pass.host_pass), live(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
-"""A reservation of a pass: row, place in :meth:`Space.hosts`, start (0: it is found anew in each pass)."""
+"""A reservation of a pass: row, index in :meth:`Space.hosts`, start (0: each pass finds it again)."""
 
 
 class WaitReason(NamedTuple):
-    """Why the space holds a job back: code, text, the numbers behind it, the rows in the way."""
+    """Why the resource model holds a job back: code, text, the numbers behind it, the rows in the way."""
 
     code: str
     text: str
@@ -37,7 +37,7 @@ class Profile(Protocol):
     """What is free over time: what the running jobs leave, less what is reserved.  Instants in microseconds."""
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits for ``duration``, and where (``FOREVER``: never, and nowhere)."""
+        """Return the first instant from which a row fits for ``duration``, and its allocation (``FOREVER`` and empty: never)."""
         ...
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
@@ -52,27 +52,27 @@ class Profile(Protocol):
 class Plan(Protocol):
     """The kept plan of conservative backfilling: a start for every waiting row.
 
-    ``was_late``: whether a running job had outlived its estimate at the last pass.  ``ends``: until when rows are booked
-    that have not run through since their first start.
+    ``was_late``: a running job had outlived its estimate at the last pass.  ``ends``: the booked ends of rows
+    that did not run in one interval since their first start.
     """
 
     was_late: bool
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """Until when odd rows are booked (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
+        """The booked ends of odd rows (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
         ...
 
     def follow(self, view: View) -> None:
-        """Bring the plan up to date with what ended and what was taken back."""
+        """Bring the plan up to date with finished and withdrawn jobs."""
         ...
 
     def start_over(self, view: View) -> None:
-        """Make the plan anew from what really runs: promises may break."""
+        """Rebuild the plan from what really runs: promises may break."""
         ...
 
     def rebuild(self, view: View) -> None:
-        """Make the plan anew for another machine, from what runs on its open hosts and from the queue."""
+        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
         ...
 
     def compress(self, how: str, view: View) -> None:
@@ -84,8 +84,8 @@ class Plan(Protocol):
         ...
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return the rows whose planned start is earlier than they were told, with it (they are told now); the starts of the
-        rows whose time has come, which leave the plan; and the earliest start planned after that, or None."""
+        """Return the rows with a planned start earlier than promised, and that start (the new promise); the starts of
+        due rows, which leave the plan; and the earliest planned start after that, or None."""
         ...
 
     def planned_start(self, row: int) -> int:
@@ -94,9 +94,9 @@ class Plan(Protocol):
 
 
 class Space(ABC):
-    """The space of a machine, as a view shows it.
+    """The resource model of a machine, for a view.
 
-    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: what waiting jobs ask for is kept as arrays
+    ``spans``: a job may have processors of several hosts.  ``uses_shapes``: the requests of waiting jobs are kept as arrays
     (``View.shapes``).
     """
 
@@ -113,17 +113,17 @@ class Space(ABC):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return where a job goes when nobody says where, by what is free on each host; empty if there is no room."""
+        """Return the default allocation of a job, by what is free on each host; empty if the job does not fit."""
 
     @staticmethod
     @abstractmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
-        """Return the most processors that a job may ask for to have room, by the free processors alone."""
+        """Return the most processors with which a job can fit, by the free processors alone."""
 
     @staticmethod
     @abstractmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return the places that a job lives inside, whole: hosts, or one that stands for the pool; none if jobs are chunks."""
+        """Return the places that each hold whole jobs: hosts, or one for the pool; none if jobs are chunks."""
 
     @staticmethod
     @abstractmethod
@@ -133,7 +133,7 @@ class Space(ABC):
     @staticmethod
     @abstractmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine (one pool, or hosts) on which a compiled loop replays a log as this space would; None: no loop does.
+        """Return the machine (one pool, or hosts) on which a compiled loop replays a log with the same result, or None.
 
         Jobs of a log are not chunks.  ``is_planned``: the loop is that of a kept plan.
         """
@@ -144,26 +144,26 @@ class Space(ABC):
         return Room(cls, view.machine, view.free, view.free_memory, view.free_resources)
 
     def place(self, job: Job) -> Allocation:
-        """Return where a job goes now when nobody says where, empty if there is no room."""
+        """Return the default allocation of a job now, empty if it does not fit."""
         view = self.view
         return self.allocation(view.machine, view.free, view.free_memory, job, view.free_resources)
 
     def fits(self, job: Job) -> bool:
-        """Tell whether there is room for a job now."""
+        """Return whether a job fits now."""
         return self.room(self.view).take(job)
 
     def fits_any(self, rows: Int64Array) -> bool:
-        """Tell whether one of these rows may have room now: where it may not, no pass starts any of them."""
+        """Return whether one of these rows may fit now; if it returns False, no pass starts any of them."""
         window = self.view.window
         return bool((window.long_columns.procs[rows] <= self.widest(self.view.machine, window.free)).any())
 
     def start(self, row: int, allocation: Allocation) -> Start:
-        """Return the start of a row now, where a profile found room for it."""
+        """Return the start of a row now, on an allocation that a profile found."""
         return Start(row, allocation)
 
     @abstractmethod
     def profile(self) -> Profile:
-        """Return what the running jobs leave from now on."""
+        """Return what the running jobs leave free from now on."""
 
     def list_pass(
         self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
@@ -171,10 +171,10 @@ class Space(ABC):
         """Make one pass of a list scheduler; return the starts, in order, and the reservations.
 
         Args:
-            order: the waiting rows as they are looked through.
-            depth: how many that cannot start get a reservation.
-            is_stopping: the pass ends at the first that does not fit.
-            is_by_shadow: the one reservation is an instant only (EASY): where the job goes then is left open.
+            order: the waiting rows, in the order of the scan.
+            depth: the number of jobs that get a reservation when they cannot start.
+            is_stopping: the pass ends at the first job that does not fit.
+            is_by_shadow: the one reservation is an instant only (EASY) and names no place.
         """
         view, parts = self.view, self.parts()
         instant = Instant(view.now, view.free_procs, 0, len(order), 0, parts.shape[1], 0, 0, 0, 0)
@@ -187,25 +187,25 @@ class Space(ABC):
 
     @abstractmethod
     def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
-        """Say why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
+        """Return why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
 
     def is_apart(self, job: Job) -> bool:
-        """Tell whether a job may not be, as a whole, on one host beside others."""
+        """Return whether a job may not share one host, as a whole, with other jobs."""
         return False
 
     def holders(self, job: Job) -> BoolArray:
-        """Tell of each host whether it could hold the whole job alone, were it empty."""
+        """Return for each host whether it could hold the whole job alone when empty."""
         hosts = self.view.machine.hosts
         return np.array([host.could_hold(job.procs, job.memory, job.resources) for host in hosts])
 
     def whole(self) -> Space | None:
-        """Return the space in which a job lives inside one of ``places``; None while jobs are chunks over hosts."""
+        """Return the resource model in which each job is inside one of ``places``; None while jobs are chunks over hosts."""
         return self
 
     def parts(self) -> Int64Array:
         """Return the parts of running jobs on open ``places``, in order of expected end.
 
-        Rows of the result: expected end (overdue ones end ``OVERDUE`` from now), place, and what the part has of each resource.
+        Rows of the result: expected end (``OVERDUE`` from now if overdue), place, and the amount of each resource.
         """
         view = self.view
         closed = np.array(list(view.closed), np.int64)
@@ -213,20 +213,20 @@ class Space(ABC):
         return found
 
     def hosts(self) -> Int64Array:
-        """Return of each of ``places`` what is free and what there is (:mod:`qbatch.planning.kernels.tables`)."""
+        """Return the free and the total amounts of each of ``places`` (:mod:`qbatch.planning.kernels.tables`)."""
         return np.empty((2, 2, 0), np.int64)
 
     def place_of(self, run: Run) -> int:
-        """Return in which of ``places`` a job runs."""
+        """Return the index of a job's place in ``places``."""
         return run.allocation[0].host
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        """Return the starts of rows in places of :meth:`whole`: the engine finds their hosts there."""
+        """Return the starts of rows in places of :meth:`whole`: the engine chooses their hosts there."""
         return [Start(row) for row in rows]
 
 
 def reserved_in(table: Int64Array, count: int) -> list[Reserved]:
-    """Return the first reservations of a table of row, place and start."""
+    """Return the first ``count`` reservations of a table of row, place and start."""
     return [(row, place, at) for row, place, at in table[:, :count].T.tolist()]
 
 

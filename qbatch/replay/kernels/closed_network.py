@@ -1,10 +1,10 @@
 """The closed network as a ``decide`` of the event loop: the draws of the source and the queues of the policy.
 
 It does to the microsecond what the source (:mod:`qbatch.replay.network`) and the policy ``taskqueues`` do through the engine;
-routing and selection are the same kernels.  The order of one instant is papers.md 5.5, rule 2.  Jobs come back by the loop's
-timer, so that no arrival is known to the loop.
+routing and selection are the same kernels.  The order of one instant is that of docs/spec/papers.md 5.5, rule 2.  Jobs come back
+by the loop's timer, so that the loop knows no arrival.
 
-A row of the loop is a *task*: ``job x P + its place among the tasks of its visit``, used again in each visit.
+A row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
 """
 
 from __future__ import annotations
@@ -21,93 +21,93 @@ from qbatch.planning.kernels.types import Float64Array, Int64Array, Record, Reco
 from qbatch.workloads.kernels import network
 
 NEEDS = Needs(has_queue=False, has_timers=True, reads_ended=True)
-"""What :func:`decide` gives and reads."""
+"""What :func:`decide` returns and reads."""
 
 RULES = record(
     [
         ("processors", np.int64),
         ("routing", np.int64),
         ("discipline", np.int64),
-        ("limit", np.int64),  # of ``LSTF``
-        ("is_lowest", np.int64),  # whether ties go to the first station
-        ("window_from", np.int64),  # when the measured window begins, microseconds
-        ("window_to", np.int64),  # and when it ends
+        ("limit", np.int64),  # of ``LSTF``.
+        ("is_lowest", np.int64),  # whether ties go to the first station.
+        ("window_from", np.int64),  # the begin of the measured window, microseconds.
+        ("window_to", np.int64),  # the end of the measured window.
     ]
 )
-"""What is simulated."""
+"""The parameters of the simulation."""
 
 NETWORK_COUNTS = record(
     [
-        ("io_end", np.int64),  # the end of the job in I/O
-        ("io_head", np.int64),  # the first of its queue
-        ("io_waiting", np.int64),  # how many that holds
-        ("traced", np.int64),  # rows of the trace of tasks
-        ("visited", np.int64),  # rows of the trace of visits
-        ("back", np.int64),  # jobs that came back at this instant
-        ("done", np.int64),  # jobs whose last task ended at this instant
-        ("tasks", np.int64),  # tasks that have ended in all
+        ("io_end", np.int64),  # the end of the job in I/O.
+        ("io_head", np.int64),  # the first index of the I/O queue.
+        ("io_waiting", np.int64),  # the length of the I/O queue.
+        ("traced", np.int64),  # rows of the trace of tasks.
+        ("visited", np.int64),  # rows of the trace of visits.
+        ("back", np.int64),  # jobs that came back at this instant.
+        ("done", np.int64),  # jobs of which the last task ended at this instant.
+        ("tasks", np.int64),  # tasks that have ended so far.
     ]
 )
-"""How far the network has got."""
+"""The progress of the network."""
 
 SWITCH = record(
     [
-        ("following", np.int64),  # when the distribution changes next
-        ("number", np.int64),  # how often it has
-        ("is_second", np.int64),  # whether the second one is in force
+        ("following", np.int64),  # the next change of the distribution.
+        ("number", np.int64),  # the number of changes.
+        ("is_second", np.int64),  # whether the second one is active.
     ]
 )
-"""Which of two distributions is in force."""
+"""Which of two distributions is active."""
 
 PARENT = record(
     [
-        ("visit", np.int64),  # the number of the visit
-        ("submitted", np.int64),  # when it began
-        ("left", np.int64),  # tasks that have not ended
-        ("width", np.int64),  # tasks in all
-        ("first_end", np.int64),  # when the first one ended
-        ("longest", np.int64),  # the longest demand among them
+        ("visit", np.int64),  # the number of the visit.
+        ("submitted", np.int64),  # its begin.
+        ("left", np.int64),  # tasks that have not ended.
+        ("width", np.int64),  # its number of tasks.
+        ("first_end", np.int64),  # the end of the first task.
+        ("longest", np.int64),  # the longest demand among them.
     ]
 )
 """A job of the network."""
 
 STATION = record(
     [
-        ("length", np.int64),  # tasks that wait and are in service
-        ("waiting", np.int64),  # those that wait
-        ("free", np.int64),  # idle servers
-        ("selections", np.int64),  # selections since the oldest was taken
+        ("length", np.int64),  # tasks that wait or are in service.
+        ("waiting", np.int64),  # those that wait.
+        ("free", np.int64),  # idle servers.
+        ("selections", np.int64),  # selections since the oldest was taken.
     ]
 )
 """A station."""
 
 MEASURED = record(
     [
-        ("completed", np.float64),  # I/O completions
-        ("busy", np.float64),  # busy microseconds of processors
-        ("responses", np.float64),  # parents that ended
+        ("completed", np.float64),  # I/O completions.
+        ("busy", np.float64),  # busy microseconds of processors.
+        ("responses", np.float64),  # parents that ended.
         ("response_sum", np.float64),
         ("response_max", np.float64),
-        ("slowdown_sum", np.float64),  # slowdown: response over the longest demand
-        ("spread_sum", np.float64),  # spread: last end less first
+        ("slowdown_sum", np.float64),  # sum of slowdowns: response over the longest demand.
+        ("spread_sum", np.float64),  # sum of spreads: last end minus first end.
     ]
 )
-"""What was measured in the window."""
+"""The measures of the window."""
 
 TASK_TRACE = record([(name, np.int64) for name in ("job", "visit", "task", "station", "dispatched", "start", "end")])
 VISIT_TRACE = record([(name, np.int64) for name in ("job", "visit", "tasks", "submitted", "ended", "io_begin", "io_end")])
-"""What happened to a task, and in a visit."""
+"""The trace of a task, and of a visit."""
 
 
 class NetworkTables(NamedTuple):
-    """All that a network keeps; N jobs, P processors in S stations.
+    """The memory of a network; N jobs, P processors in S stations.
 
     ``keys``: three words of 64 bits, of the visits and of the two distributions.  ``rules[1]``, ``counts[1]``, ``totals[1]``,
     ``switches[2]``, ``jobs[N]``, ``stations[S]``: of the records above.  ``numbers``, ``cumulative``: of
     :func:`network.draw_visit`.  ``intervals[2]``: d and e (s).  ``tasks[N, P, TASK_COLUMNS]``: of the visits under way.
-    ``servers[S]``: how many each has.  ``queues[S, N x P]`` of ``QUEUED_TASK``.
+    ``servers[S]``: by station.  ``queues[S, N x P]`` of ``QUEUED_TASK``.
     ``demand[N x P]``: by task, the run times of the loop.  ``io[N]``: a ring.  ``back[N]``, ``done[N]``: jobs that came back, and
-    whose last task has ended, ascending.  ``trace[?]``, ``visits[?]``: what happened, as far as there is space.
+    jobs with no task left, ascending.  ``trace[?]``, ``visits[?]``: what happened, as far as there is space.
     """
 
     keys: Any
@@ -133,7 +133,7 @@ class NetworkTables(NamedTuple):
 
 @kernel
 def _insert(rows: Int64Array, count: int, row: int) -> None:
-    """Put a number where it belongs among ``count`` ascending ones."""
+    """Insert a number in order among ``count`` ascending ones."""
     place = count
     while place > 0 and rows[place - 1] > row:
         rows[place] = rows[place - 1]
@@ -148,7 +148,7 @@ def _in_window(rules: Record, at: int) -> bool:
 
 @kernel
 def _end_tasks(memory: NetworkTables, station_of: Int64Array, ended: Int64Array, count: int, now: int) -> None:
-    """Count the tasks that end now; note the jobs of which one was the last."""
+    """Count the tasks that end now; note the jobs that have no task left."""
     counts, jobs, stations = memory.counts[0], memory.jobs, memory.stations
     for place in range(count):
         job, station = ended[place] // memory.rules[0].processors, station_of[ended[place]]
@@ -175,7 +175,7 @@ def _begin_io(memory: NetworkTables, job: int, now: int) -> None:
 
 @kernel
 def _move_io(memory: NetworkTables, now: int) -> None:
-    """Let the jobs come back whose I/O ends, and let those join whose last task has ended."""
+    """Bring back the jobs that finish their I/O, and add those that have no task left to the I/O queue."""
     counts, jobs, totals = memory.counts[0], memory.jobs, memory.totals[0]
     count = jobs.shape[0]
     while counts.io_end == now:
@@ -199,7 +199,7 @@ def _move_io(memory: NetworkTables, now: int) -> None:
 
 @kernel
 def _account(memory: NetworkTables, job: int, now: int) -> None:
-    """Enter a parent whose last task has ended into the measures."""
+    """Add a completed parent to the measures."""
     counts, jobs, totals = memory.counts[0], memory.jobs, memory.totals[0]
     response = now - jobs[job].submitted
     if _in_window(memory.rules[0], now):
@@ -255,7 +255,7 @@ def _dispatch(memory: NetworkTables, job: int, now: int) -> None:
 
 @kernel
 def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, now: int) -> int:
-    """Let each idle processor select a task, in order; return how many ``started``."""
+    """Let each idle processor select a task, in order; return the number of ``started``."""
     rules, counts, stations, count = memory.rules[0], memory.counts[0], memory.stations, 0
     for station in range(stations.shape[0]):
         queue = memory.queues[station]
@@ -287,7 +287,7 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
 def decide(
     instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables
 ) -> int:  # fmt: skip
-    """Make one round of a closed network: count what ended, move the I/O station, route what comes back, let stations select."""
+    """Make one round of a closed network: count ended tasks, move the I/O station, route new tasks, let stations select."""
     now, counts, switches = instant.now, memory.counts[0], memory.switches
     _end_tasks(memory, done.host, state.ended, instant.ended, now)
     _move_io(memory, now)

@@ -1,11 +1,11 @@
 """The event loop of every compiled policy, in virtual time.
 
-A round is design.md's "The meaning of one instant": advance to the next instant; completions and trials that are over, by
-sequence; timers; arrivals; one ``decide``; what it decided is carried out.  Another round of the same instant follows where that
-made an event.  Rows are jobs in order of sequence; ``submit`` ascends.
+A round is "The meaning of one instant" of docs/design.md: advance to the next instant; completions and trial runs that are over,
+by sequence; timers; arrivals; one ``decide``; its decisions are carried out.  If that causes an event at the same instant,
+another round of the instant follows.  Rows are jobs in order of sequence; ``submit`` ascends.
 
-``decide`` and the names in capitals below are put in by :func:`loop_around`: to the compiler they are constants, so that a loop
-holds only what its policy needs.
+:func:`loop_around` fills in ``decide`` and the names in capitals below: to the compiler they are constants, so that a loop
+contains only what its policy needs.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from qbatch.planning.kernels.verbs import (
 )
 
 GIVES = STARTS
-"""What ``decide`` gives: ``STARTS``, or ``INTERRUPTIONS`` too (then it writes ``state.actions``)."""
+"""What ``decide`` returns: ``STARTS``, or ``INTERRUPTIONS`` too (then it writes ``state.actions``)."""
 
 READS = NO_PARTS
 """What it reads of the running jobs: ``NO_PARTS``, ``ENDS``, ``PARTS``."""
 
 HAS_QUEUE, HAS_HOSTS, HAS_TIMERS = True, False, False
-"""Whether the queue is kept here (else by the policy), whether it matters on which host a job is, and whether ``decide`` sets
+"""Whether the queue is kept here (else by the policy), whether the host of a job matters, and whether ``decide`` sets
 ``counts.timer``."""
 
 READS_ENDED = False
@@ -68,11 +68,11 @@ IS_CHECKED = False
 """Whether each start is checked before it is carried out."""
 
 STOPS = False
-"""Whether the loop stops where a policy in Python decides, and goes on when its actions have been carried out."""
+"""Whether the loop stops when a policy in Python decides, and continues after its actions have been carried out."""
 
 
 def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: Any) -> int:
-    """Decide what is done in a round: write it into ``state`` and return how many starts, or actions, there are."""
+    """Make the decisions of a round: write them into ``state`` and return the number of starts, or actions."""
     raise NotImplementedError
 
 
@@ -80,10 +80,10 @@ def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: Schedul
 def run_rounds(  # noqa: PLR0915, it is one thought
     jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any, budget: int
 ) -> bool:  # fmt: skip
-    """Run up to ``budget`` rounds, until ``counts.until``, or until there may be no space for more intervals; tell whether all is
-    done.
+    """Run up to ``budget`` rounds, until ``counts.until``, or until there may be no space for more intervals; return whether
+    all is done.
 
-    A start that may not be carried out ends the run: ``counts.fault`` tells why.
+    A start that may not be carried out ends the run: ``counts.fault`` is the reason.
     """
     submit, procs, estimate, run = jobs.submit, jobs.procs, jobs.estimate, log.run
     start, kind = done.start, done.kind
@@ -93,7 +93,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
     rows = submit.shape[0]
     arrived, active, free, head, tail = counts.arrived, counts.running, counts.free, counts.head, counts.tail
     first, now, longest = counts.first, counts.now, counts.longest
-    most = state.intervals.shape[0] - 2 * state.actions.shape[0]  # a round notes one a job that ends, stops or changes
+    most = state.intervals.shape[0] - 2 * state.actions.shape[0]  # a round records one per job that ends, stops or changes
     while budget > 0 and (
         arrived < rows or active > 0 or (HAS_TIMERS and counts.timer < FOREVER) or (STOPS and counts.decided >= 0)
     ):
@@ -201,7 +201,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
 def loop_around(
     decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool
 ) -> Callable[..., bool]:  # fmt: skip
-    """Return the loop around a ``decide``; ``is_checked``: its starts are, which may only be left out for one of ours."""
+    """Return the loop around a ``decide``; ``is_checked``: its starts are checked, which only our own policies may omit."""
     constants = {name.upper(): value for name, value in needs._asdict().items()}
     constants |= {"HAS_ADMISSION": has_admission, "IS_CHECKED": is_checked}
     return with_constants(run_rounds, decide=decide, **constants)
@@ -214,16 +214,16 @@ run_to_decision = run_rounds
 def rounds_to_decide(
     jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any
 ) -> Iterator[int]:  # fmt: skip
-    """Go through the rounds and stop in each where the policy decides, with its instant.
+    """Go through the rounds and stop in each when the policy decides, yielding its instant.
 
-    Where ``counts.decided`` is more than 0 then, so many of ``state.actions`` are carried out, and it stops again; where it is 0,
-    the pass is over.  It stops with less than 0 where there may be no space for more intervals.
+    If ``counts.decided`` is more than 0 then, this many of ``state.actions`` are carried out, and it stops again; if it is 0,
+    the pass is over.  It yields less than 0 if there may be no space for more intervals.
 
-    A generator has the tables: to go on costs a fifth of a microsecond, where a call that is given them costs several.  As for
-    every kernel, the caller has to keep the arrays.
+    It is a generator, because that holds the tables: a step costs a fifth of a microsecond, a call with all tables several.
+    As for every kernel, the caller has to keep the arrays.
     """
     while True:
-        # A name for the record would be a copy of it here: a generator keeps what it has in its names.
+        # A name for the record would be a copy of it here: a generator keeps the values of its names.
         if state.counts[0].decided > 0:
             carry_out(state.counts[0].decided, state.counts[0].now, jobs, log, state, done)
             state.counts[0].decided = 0
@@ -238,3 +238,22 @@ def rounds_of(needs: Needs) -> Callable[..., Iterator[int]]:
     constants = {name.upper(): value for name, value in needs._asdict().items()}
     constants |= {"HAS_ADMISSION": True, "STOPS": True}
     return with_constants(rounds_to_decide, run_to_decision=with_constants(run_rounds, **constants))
+
+
+@kernel
+def rounds_to_stops(
+    jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, memory: Any
+) -> Iterator[int]:  # fmt: skip
+    """Run to the end, and stop on the way where ``decide`` sets ``counts.until`` before its instant; yield that instant.
+
+    The caller sets ``counts.until`` back before it goes on.
+    """
+    while not run_to_decision(jobs, log, state, done, memory, FOREVER):
+        yield int(state.counts[0].now)
+
+
+@cache
+def stops_of(decide: Callable[..., int], needs: Needs) -> Callable[..., Iterator[int]]:
+    """Return the stops of the loop around a ``decide`` of ours."""
+    run = loop_around(decide, needs, has_admission=True, is_checked=False)
+    return with_constants(rounds_to_stops, run_to_decision=run)

@@ -1,7 +1,7 @@
 """PBS accounting records, of Torque, OpenPBS, PBS Pro and qbatch itself: ``MM/DD/YYYY HH:MM:SS;E;id;key=value ...``.
 
 Sources: the accounting chapters of the Torque administrator's guide and of the PBS Professional administrator's guide;
-spec/pbs.md section 6.  The times inside a record are seconds since 1970; the stamp before it is local time, and is
+docs/spec/pbs.md section 6.  The times inside a record are seconds since 1970; the stamp before it is local time, and is
 used only where a record says no other (deletions; Torque's Q and R records).  ``resources_used.walltime`` stands still while a
 job is suspended (PBS Professional administrator's guide, "Suspending and Resuming Jobs").  ``requeue_reason=quantum_over`` is
 qbatch's own: an attempt on trial that was thrown back into the queue.

@@ -1,4 +1,4 @@
-"""The draws of the closed network, by job, visit and purpose (papers.md 5.5, rules 4 to 7).
+"""The draws of the closed network, by job, visit and purpose (docs/spec/papers.md 5.5, rules 4 to 7).
 
 Visit ``v`` of job ``n`` has draws of its own, whatever the policy does and in which order: one for the number of tasks, one for
 the I/O time, then five a task.  Times are integer microseconds, rounded to the nearest when drawn; means are seconds.

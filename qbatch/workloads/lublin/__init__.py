@@ -6,7 +6,7 @@ weights of the day (``gamma``), sizes and run times (``jobs``), arrivals of both
 What must never come in: scheduling, and anything that another machine would compute otherwise.
 
 Source: U. Lublin and D. G. Feitelson, *The workload on parallel supercomputers: modeling the characteristics of rigid jobs*, J.
-Parallel and Distributed Computing 63(11), 2003; constants and readings of its program in spec/workloads.md 2.1.
+Parallel and Distributed Computing 63(11), 2003; constants and readings of its program in docs/spec/workloads.md 2.1.
 """
 
 from qbatch.workloads.lublin.model import ESTIMATES, generate_lublin

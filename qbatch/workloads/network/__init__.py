@@ -5,7 +5,7 @@ What lives here: the numbers of the network and how they are typed (``parameters
 What must never come in: routing, queues and time; the source that plays the network is in ``replay``.
 
 Source: H. D. Karatza and R. C. Hilzer, *Performance analysis of parallel job scheduling in distributed systems*, 36th Annual
-Simulation Symposium, 2003; exact readings in spec/papers.md 5.5.
+Simulation Symposium, 2003; exact readings in docs/spec/papers.md 5.5.
 """
 
 from qbatch.workloads.network.draws import NetworkDraws

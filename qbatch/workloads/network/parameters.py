@@ -39,7 +39,7 @@ _QUANTUM = 2.0**-40
 
 @dataclass(frozen=True)
 class Network:
-    """A closed network (papers.md 5.1); times in seconds.
+    """A closed network (docs/spec/papers.md 5.1); times in seconds.
 
     Attributes:
         jobs, processors, servers: N, P, and how many processors share a queue.

@@ -4,8 +4,8 @@ What lives here: the steps, the pipeline that names them in a text (``steps``), 
 SWF file, and sets of jobs that fill a machine exactly (``packed``).  What must never come in: scheduling.  A step that needs a
 reference schedule is handed what it needs of it.
 
-Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; spec/papers.md 2.8, rules 15 to 17; of users' estimates: ``tsafrir``;
-of weeks and users drawn anew: ``resampling``.
+Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; docs/spec/papers.md 2.8, rules 15 to 17; of users' estimates:
+``tsafrir``; of weeks and users drawn anew: ``resampling``.
 """
 
 from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines

@@ -1,4 +1,4 @@
-"""Sets of jobs that fill a machine exactly, as the paper's section 4.1 asks for (spec/papers.md 2.7 and rule 17).
+"""Sets of jobs that fill a machine exactly, as the paper's section 4.1 asks for (docs/spec/papers.md 2.7 and rule 17).
 
 A rectangle of processors and seconds is cut in two, again and again, until every piece is small.  All pieces together leave no
 hole.  Of a ``static`` set all jobs arrive at 0 with the deadline (1 + r) T.  Of a ``dynamic`` set each arrives where its piece

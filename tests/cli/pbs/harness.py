@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from pathlib import Path
 from typing import NamedTuple
 
 from qbatch.cli.pbs.command import Surroundings
+from qbatch.cli.pbs.start import command_of
 from qbatch.wire.records import JobRecord
 from tests.wire.fake_server import FakeServer
 
@@ -33,7 +33,7 @@ class Shell:
         here = Surroundings(
             {**self.environment, **environment}, str(self.directory), io.BytesIO(self.stdin), out, err, self.invoked_as
         )
-        code = importlib.import_module(f"qbatch.cli.pbs.{command}").run(list(arguments), here)
+        code = command_of(command).run(list(arguments), here)
         return Result(code, out.getvalue(), err.getvalue())
 
     def sent(self) -> object:

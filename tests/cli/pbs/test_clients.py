@@ -1,4 +1,4 @@
-"""What the real clients make of our output: their parsers, written again from spec/pbs.md section 7."""
+"""What the real clients make of our output: their parsers, written again from docs/spec/pbs.md section 7."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_real_streams_and_codes(shell: Shell) -> None:
 
 def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:
     shell.server.jobs = {f"{number}.qbatch": job(number) for number in range(1, 1001)}
-    code = "from qbatch.cli.pbs.qstat import main; main()"
+    code = "from qbatch.cli.pbs.start import qstat; qstat()"
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     with subprocess.Popen(
         [sys.executable, "-c", code, "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
@@ -63,7 +63,7 @@ def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:
 
 
 def test_a_full_disk_is_said(shell: Shell) -> None:
-    code = "from qbatch.cli.pbs.qstat import main; main()"
+    code = "from qbatch.cli.pbs.start import qstat; qstat()"
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path}
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, env=environment)
@@ -74,7 +74,7 @@ def test_a_full_disk_is_said(shell: Shell) -> None:
 def test_a_locale_without_unicode_breaks_nothing(shell: Shell) -> None:
     shell.server.jobs = {"1.qbatch": job(1, name="日本")}
     environment = {**os.environ, "QBATCH_SOCKET": shell.server.path, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    code = "from qbatch.cli.pbs.qstat import main; main()"
+    code = "from qbatch.cli.pbs.start import qstat; qstat()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u65e5" in done.stdout

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from qbatch.cli.pbs.qmgr import NODE_KEYS, QUEUE_KEYS, SERVER_KEYS, Change, Directive, SyntaxFault, parse
-from qbatch.daemon.config import KEYS
+from qbatch.daemon.settings import KEYS
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import HostRecord, QueueRecord

@@ -12,7 +12,7 @@ from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
 from qbatch.daemon.forecast import ALL, ExpectedStarts, forecast
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.handlers.authority import permit
+from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.settings import Settings
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal

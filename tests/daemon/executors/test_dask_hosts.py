@@ -238,7 +238,7 @@ def test_a_worker_that_cannot_be_the_host_is_said_and_left_alone(cluster: DaskCl
 
 
 def test_an_address_that_nobody_answers_is_said_in_one_line(tmp_path: Path) -> None:
-    (block,) = [block for block in blocks_of(ROOT / "docs" / "daemon.md") if 'executor = "dask"' in block.text]
+    (block,) = [block for block in blocks_of(ROOT / "docs" / "how-to" / "dask-workers.md") if 'executor = "dask"' in block.text]
     text = block.text.replace("tcp://head:8786", "tcp://127.0.0.1:9")
     daemon = Daemon(tmp_path, config=text)
     done = daemon.run(*daemon.command(), *daemon.arguments, code=3)
@@ -257,7 +257,7 @@ def test_the_extra_is_named_where_dask_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_document_s_pools_run_jobs_on_both(cluster: DaskCluster, start: Start, tmp_path: Path) -> None:
-    (block,) = [block for block in blocks_of(ROOT / "docs" / "daemon.md") if 'executor = "dask"' in block.text]
+    (block,) = [block for block in blocks_of(ROOT / "docs" / "how-to" / "dask-workers.md") if 'executor = "dask"' in block.text]
     text = block.text.replace("tcp://head:8786", cluster.address).replace('"/scratch/qbatch"', f'"{cluster.base}/attempts"')
     assert cluster.address in text
     assert str(cluster.base) in text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import qbatch.daemon.questions  # noqa: F401 - the table of verbs is filled before it is changed
 from qbatch.cli.main import main
 from qbatch.daemon import attempts
 from qbatch.daemon.core import passes, reports
@@ -15,7 +16,6 @@ from qbatch.daemon.core.state import Core, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.questions import asking
 from qbatch.wire import requests
 
 
@@ -56,8 +56,8 @@ def _bad_attempt(core: Core, job: Any, *rest: Any) -> Any:
     return _attempt_of(core, job, *rest)
 
 
-verbs.MUTATORS[requests.Message] = _message
-asking.ASKERS[requests.Trail] = _trail
+verbs.HANDLERS[requests.Message] = _message
+verbs.HANDLERS[requests.Trail] = _trail
 reports.reported = _bad_report
 passes._one_pass = _bad_pass
 attempts.attempt_of = _bad_attempt

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from qbatch.client import ClientSession
-from qbatch.daemon.questions import wait
+from qbatch.daemon.questions import jobs
 from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, SubmissionRecord
@@ -95,12 +95,12 @@ def test_waits_that_are_given_up_are_forgotten(until_what: str) -> None:
     service: Any = SimpleNamespace(core=bench.core, waiters=waiters, store=None)
 
     async def go() -> None:
-        stays = asyncio.ensure_future(wait.handle(service, None, Wait(jobs=(name,), until=until_what)))  # type: ignore[arg-type]
+        stays = asyncio.ensure_future(jobs.wait(service, None, Wait(jobs=(name,), until=until_what)))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         for _ in range(50):
             with pytest.raises(Refusal, match="not come to their"):
-                await wait.handle(service, None, Wait(jobs=(name,) * 20, until=until_what, timeout=0.0))  # type: ignore[arg-type]
-        gone = asyncio.ensure_future(wait.handle(service, None, Wait(jobs=(name,) * 20, until=until_what)))  # type: ignore[arg-type]
+                await jobs.wait(service, None, Wait(jobs=(name,) * 20, until=until_what, timeout=0.0))  # type: ignore[arg-type]
+        gone = asyncio.ensure_future(jobs.wait(service, None, Wait(jobs=(name,) * 20, until=until_what)))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait([gone])

@@ -30,7 +30,7 @@ def long_script(size: int, last: str) -> str:
 
 
 def qsub(daemon: Daemon, *arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from qbatch.cli.pbs.qsub import main; main()", *arguments]
+    command = [sys.executable, "-c", "from qbatch.cli.pbs.start import qsub; qsub()", *arguments]
     return subprocess.run(
         command, env=daemon.environment, cwd=directory, capture_output=True, text=True, timeout=120, check=False
     )
@@ -66,7 +66,7 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
         assert job == "1.qbatch"
         daemon.kill()
         daemon.start()
-        release = [sys.executable, "-c", "from qbatch.cli.pbs.qrls import main; main()", job]
+        release = [sys.executable, "-c", "from qbatch.cli.pbs.start import qrls; qrls()", job]
         assert subprocess.run(release, env=daemon.environment, check=False, timeout=60).returncode == 0
         until = time.monotonic() + 60
         while not (tmp_path / "long.o1").exists() or (tmp_path / "long.o1").read_text() != "ran\n":

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from qbatch.daemon.handlers.authority import WHO
+from qbatch.wire.requests import REQUESTS
 from tests.daemon.harness import Daemon, emulated
 from tests.daemon.hostile.tools import REAL, all_jobs, needs_root
 
@@ -110,7 +110,7 @@ def is_refused(reply: dict[str, Any]) -> bool:
 
 
 def test_every_verb_is_in_both_tables() -> None:
-    assert {kind.__name__ for kind in WHO} == set(MATRIX)
+    assert {kind.__name__ for kind in REQUESTS} == set(MATRIX)
 
 
 @pytest.mark.parametrize("who", PEOPLE)

@@ -27,10 +27,10 @@ PUBLISHED = {
         0.8208 0.9609 1.1002 1.2349 1.3615 1.4769 1.5785 1.6644 1.7332 1.7843 1.8174 1.8331 1.8321 1.8155 1.7848 1.7415
         1.6874 1.6243 1.5538 1.4777 1.3976 1.3149 1.2310 1.1470 1.0640 0.9828 0.9040 0.8284 0.7563 0.6880 0.6238 0.5637""",
 }
-"""Normalised weights of the 48 half hours from midnight, spec/workloads.md 2.1."""
+"""Normalised weights of the 48 half hours from midnight, docs/spec/workloads.md 2.1."""
 
 SETS = (BATCH, INTERACTIVE, TYPELESS)
-# Means of the truncated gap by Monte Carlo, spec/workloads.md 2.1.
+# Means of the truncated gap by Monte Carlo, docs/spec/workloads.md 2.1.
 MEAN_GAP_S = {"batch": 3479, "interactive": 613, "typeless": 902}
 
 

@@ -71,7 +71,7 @@ def test_it_is_the_model_one_job_at_a_time(types: str, seed: int, procs: int) ->
 def test_the_parameters_mean_what_was_measured(
     parameters: Parameters, procs: float, run_s: float, area: float, serial: float, pow2: float
 ) -> None:
-    # Monte Carlo values of spec/workloads.md 2.1, on 128 processors.
+    # Monte Carlo values of docs/spec/workloads.md 2.1, on 128 processors.
     exact = expected(parameters, 128)
     assert exact.procs == pytest.approx(procs, rel=0.004)
     assert exact.run_s == pytest.approx(run_s, rel=0.015)
@@ -109,7 +109,7 @@ def test_every_size_is_as_frequent_as_in_the_model(types: str, procs: int) -> No
 
 
 def test_typeless_jobs_fall_into_the_classes_of_scojo_pect(many: dict[str, Log]) -> None:
-    # spec/papers.md 4.9: jobs 63.7/19.7/16.6 %, work 0.5/25.8/73.7 %, sizes 8.7/16.6/20.2 of short, medium and long jobs.
+    # docs/spec/papers.md 4.9: jobs 63.7/19.7/16.6 %, work 0.5/25.8/73.7 %, sizes 8.7/16.6/20.2 of short, medium and long jobs.
     printed = ((63.7, 19.7, 16.6), (0.5, 25.8, 73.7), (8.7, 16.6, 20.2))
     exact = expected(TYPELESS, 128)
     assert [100 * each for each in exact.class_jobs] == pytest.approx(printed[0], abs=0.1)

@@ -1,0 +1,87 @@
+"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart``, ``qstop`` for its queues, ``qterm`` for itself."""
+
+from __future__ import annotations
+
+from qbatch.cli.pbs.command import (
+    MESSAGES,
+    Call,
+    Command,
+    CommandFault,
+    UsageFault,
+    code_of,
+    operands_of,
+    queue_of,
+    worded,
+)  # fmt: skip
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import Done, Outcomes, Queues
+from qbatch.wire.requests import QueueControl, QueueStatus, Shutdown
+
+
+def _queue_command(name: str, text: str, *, enabled: bool | None = None, started: bool | None = None) -> Command:
+    def act(call: Call) -> int:
+        names = tuple(queue_of(operand) for operand in operands_of(call) if call.is_here(operand))
+        if "" in names:  # @server: all its queues
+            names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
+        for outcome in call.ask(QueueControl(queues=names, enabled=enabled, started=started), Outcomes).outcomes:
+            if outcome.error is not None:
+                message = MESSAGES.get(outcome.error.pbs, outcome.error.message)
+                call.complain(f"{message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
+        return call.code
+
+    return Command(name, text, f"{name} destination ...", {}, act)
+
+
+qenable = _queue_command("qenable", "let queues take jobs", enabled=True)
+qdisable = _queue_command("qdisable", "let queues take no more jobs", enabled=False)
+qstart = _queue_command("qstart", "let jobs of queues start", started=True)
+qstop = _queue_command("qstop", "let no more jobs of queues start", started=False)
+
+
+STOP_REFUSED = 2
+"""Exit code if the server refuses to stop, as in OpenPBS (qterm.c)."""
+
+MANNERS = {
+    "quick": Shutdown(),
+    "delay": Shutdown(is_requeueing=True),
+    "immediate": Shutdown(is_requeueing=True, is_with_jobs=True),
+}
+"""What each manner asks for."""
+
+
+def _qterm(call: Call) -> int:
+    given = call.given
+    manner = given.last("t", "quick")
+    if manner not in MANNERS:
+        raise UsageFault(f"illegal -t value {manner[:40]!r}")
+    if given.has("Fi"):
+        raise CommandFault("there is no secondary server here: leave -F and -i out", code_of(15029))
+    servers = given.operands + (given.after_dashes or [])
+    if not all(call.is_here(f"@{server.removeprefix('@')}") for server in servers):
+        return call.code
+    try:
+        call.ask(MANNERS[manner], Done)
+    except Refusal as refusal:
+        call.complain(worded(refusal), STOP_REFUSED)
+    return call.code
+
+
+qterm = Command(
+    "qterm",
+    """stop the server.
+
+``-t quick`` (default) leaves the running jobs to run on; they are found again when the server starts.  ``-t delay`` queues those
+again that may be run again, and leaves the others to run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of
+this server (``-s`` and ``-m`` add nothing), and there is no secondary server.
+    """,
+    "qterm [-t immediate|delay|quick] [-f] [-m] [-s] [server]",
+    {
+        "f": ("", "Taken; there is no secondary server."),
+        "F": ("", "Refused: there is no secondary server."),
+        "i": ("", "Refused: there is no secondary server."),
+        "m": ("", "Taken; the hosts are parts of the server."),
+        "s": ("", "Taken; the scheduler is a part of the server."),
+        "t": ("manner", "quick (if none is given), delay or immediate: see above."),
+    },
+    _qterm,
+)

@@ -1,0 +1,302 @@
+"""Questions about one job or some: why it waits, what happened to it, where its output is; to wait for it; when jobs start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+from collections.abc import Iterator
+from itertools import groupby, islice
+from operator import itemgetter
+
+import msgspec
+
+from qbatch.daemon import attempts
+from qbatch.daemon.connected_client import ConnectedClient
+from qbatch.daemon.core.excess import excess
+from qbatch.daemon.core.flow import QUANTUM_OVER
+from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.state import Core
+from qbatch.daemon.handlers.verbs import handles, may_see
+from qbatch.daemon.service import Service
+from qbatch.results.shown import is_cancelled
+from qbatch.wire import requests
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import JobKey
+from qbatch.wire.records import (
+    Explanation,
+    ForecastRecord,
+    Forecasts,
+    JobRecord,
+    Outcome,
+    Outcomes,
+    OutputFiles,
+    TrailEntry,
+    Trails,
+)  # fmt: skip
+
+MOST_FORECASTS = 100_000
+"""Jobs in one answer."""
+
+PART = 500
+"""Jobs that are looked at before other requests have their turn."""
+
+
+async def _finished(service: Service, name: str, *, or_gone: bool = False) -> JobRecord:
+    """Return the record of a job that has ended; ``or_gone``: say of one without a record whether there has ever been one."""
+    core = service.core
+    key = core.key_of(name)
+    record = core.recent.get(key) or (await service.store.finished([key])).get(key)
+    if record is None:
+        if or_gone:
+            core.live(name)
+        raise Refusal("unknown-job", f"Unknown Job Id {core.id_of(key)}", core.id_of(key))
+    return record
+
+
+@handles(requests.Explain)
+async def explain(service: Service, client: ConnectedClient, request: requests.Explain) -> Explanation:
+    """Explain one job: the reason now, the promise if it has one, the forecast if there is one."""
+    core = service.core
+    key = core.key_of(request.job)
+    job = core.find(key)
+    if job is None or job.is_over:
+        return await _ended(service, request.job)
+    reason = service.forecasts.reason(job)
+    estimate, none = None, ""
+    waiting = [each.key for each in core.members(job) if each.is_waiting]
+    if waiting:
+        made = await service.forecasts.until(jobs=[job])
+        expected = [made.found[key].start for key in waiting if key in made.found]
+        estimate = min(expected, default=None)
+        still = [each for key in waiting if (each := core.find(key)) is not None and each.is_waiting]
+        none = service.forecasts.why_none(still[0], made)[1] if estimate is None and still else ""
+    executor, beyond = service.outbox.executor, ""
+    if job.holds_hosts and executor is not None:
+        beyond = excess(core, job, executor.used(job.file_key))
+    pool = core.pool_of(job)
+    ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
+    return Explanation(
+        job=core.id_of(job.key),
+        state=job.state.letter,
+        code=reason.code,
+        text=f"{reason.text}; {beyond}" if beyond else reason.text,
+        said_by=reason.said_by,
+        numbers=reason.numbers,
+        blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
+        promised=job.promised,
+        estimated_start=estimate,
+        no_estimate=none,
+        now=max(core.now, service.clock.now()),
+    )
+
+
+async def _ended(service: Service, name: str) -> Explanation:
+    """Say how a job ended that is asked about too late to wait."""
+    record = await _finished(service, name, or_gone=True)
+    now = service.core.now
+    why = f" ({record.comment})" if record.comment else ""
+    if record.refused is not None:
+        said = record.refused
+        return Explanation(job=record.id, state=record.state, code=said.code, text=f"was refused: {said.text}",
+                           said_by=said.said_by, numbers=said.numbers, now=now)  # fmt: skip
+    how = "was cancelled before it ran" if is_cancelled(record) else f"has ended with {record.exit_status}"
+    text = f"{how}{why}; see: tracejob {record.id}"
+    return Explanation(job=record.id, state=record.state, code="ended", text=text, said_by="server", now=now)
+
+
+@handles(requests.Wait)
+async def wait(service: Service, client: ConnectedClient, request: requests.Wait) -> Outcomes:
+    """Answer when all the jobs have ended (or started)."""
+    if request.until not in ("end", "start"):
+        raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
+    found: list[Outcome | asyncio.Future[Outcome]] = []
+    try:
+        for name in request.jobs:
+            found.append(await _one(service, name, request.until))
+        waits = [each for each in found if isinstance(each, asyncio.Future)]
+        open_ones = (await asyncio.wait(waits, timeout=request.timeout))[1] if waits else set()
+        if open_ones:
+            raise Refusal(
+                "timeout",
+                f"{len(open_ones)} of {len(found)} jobs have not come to their {request.until} in {request.timeout:g} s",
+            )
+    finally:
+        service.waiters.forget(request.until, [each for each in found if isinstance(each, asyncio.Future)])
+    return Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
+
+
+async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Future[Outcome]:
+    core = service.core
+    key = core.key_of(name)
+    job = core.find(key)
+    if job is not None and not job.is_over:
+        if until == "start" and job.has_begun:
+            return Outcome(name=core.id_of(key), state=job.state.letter)
+        return service.waiters.enter(key, until)
+    record = await _finished(service, name, or_gone=True)
+    return Outcome(
+        name=record.id, exit_status=record.exit_status, state=record.state, has_run=record.run_count > 0 or record.is_array
+    )  # fmt: skip
+
+
+@handles(requests.Trail)
+async def trail(service: Service, client: ConnectedClient, request: requests.Trail) -> Trails:
+    """Show all that happened to a job (tracejob): what the server, the scheduler and the accounting say, in order."""
+    job = service.core.find(service.core.key_of(request.job))
+    record = full_record(service.core, job) if job is not None else await _finished(service, request.job)
+    return Trails(job=record.id, entries=tuple(trail_of(record)))
+
+
+def trail_of(record: JobRecord) -> list[TrailEntry]:
+    """Return what happened to the job of a record, in order."""
+    return [TrailEntry(at=at, kind=kind, text=text) for at, kind, text in _happenings(record) if at is not None]
+
+
+def _happenings(record: JobRecord) -> Iterator[tuple[int | None, str, str]]:
+    owner, about = record.owner, f"user={record.user} jobname={record.name} queue={record.queue}"
+    yield record.submitted, "S", f"enqueuing into {record.queue}, state 1 hop 1"
+    queued = f"Job Queued at request of {owner}, owner = {owner}, job name = {record.name}, queue = {record.queue}"
+    yield record.queued, "S", queued
+    yield record.queued, "A", f"queue={record.queue}"
+    yield from sorted(_thrown_away(record), key=itemgetter(0))
+    for at, _, why in record.broken:
+        yield at, "S", f"the promised start is lost: {why}"
+    if record.started is not None and (record.exec_host or record.is_array):
+        yield record.started, "L", "Job run"
+        run = f"Job Run at request of Scheduler@{record.server} on exec_vnode {record.exec_vnode}"
+        yield record.started, "S", run
+        yield record.started, "A", f"{about} exec_host={record.exec_host}"
+    yield from sorted(_changes(record), key=itemgetter(0))
+    if record.ended is not None:
+        used = " ".join(f"resources_used.{name}={value}" for name, value in record.used.items())
+        if record.comment:
+            yield record.ended, "S", record.comment
+        yield record.ended, "S", f"Exit_status={record.exit_status} {used}".rstrip()
+        yield record.ended, "A", f"{about} Exit_status={record.exit_status} {used}".rstrip()
+
+
+def _thrown_away(record: JobRecord) -> Iterator[tuple[int, str, str]]:
+    """Yield the starts and ends of trials and of attempts that were lost."""
+    run = f"Job Run at request of Scheduler@{record.server} on"
+    for since, until, _, where in record.trials:
+        yield since, "S", f"{run} trial on {where}"
+        yield until, "S", QUANTUM_OVER
+    for attempt, pieces in groupby(record.lost, key=lambda piece: piece[0]):
+        ran = list(pieces)
+        yield ran[0][1], "S", f"{run} {ran[0][4]}, attempt {attempt}"
+        yield ran[-1][2], "S", f"attempt {attempt} is lost, job queued again"
+
+
+def _changes(record: JobRecord) -> Iterator[tuple[int, str, str]]:
+    """Yield what the last attempt met between its start and its end: suspensions, and other numbers of processors."""
+    for since, until in record.pauses:
+        yield since, "S", "Job suspended"
+        if until is not None:
+            yield until, "S", "Job resumed" if until != record.ended else "Job ended while suspended"
+    for at, procs in record.sizes:
+        yield at, "S", f"Job has {procs} processors; asked for {record.resources.get('ncpus', '1')}"
+
+
+@handles(requests.JobOutput)
+async def job_output(service: Service, client: ConnectedClient, request: requests.JobOutput) -> OutputFiles:
+    """Return the places of the present or last attempt."""
+    core = service.core
+    key = core.key_of(request.job)
+    job = core.find(key)
+    if job is not None:
+        record, is_mine = full_record(core, job), may_see(client.actor, job.uid)
+    else:
+        record = await _finished(service, request.job)
+        is_mine = record.user == client.actor.user or may_see(client.actor, -1)
+    name = record.id
+    if not is_mine:
+        raise Refusal(
+            "not-permitted", f"Unauthorized Request {name}: the output is for its owner and for operators", name
+        )
+    if record.is_array:
+        one = name.replace("[]", "[1]")
+        raise Refusal("bad-request", f"{name} is an array: name one of its jobs, such as {one}", name)
+    if service.outbox.executor is None:
+        raise Refusal("unsupported", f"{name} is a timer (executor emulated): emulated jobs write no output", name)
+    if record.started is None and record.state in "FX":
+        raise Refusal("finished-job", f"{name} never ran, so there is no output ({record.comment or 'deleted'})", name)
+    is_running = job is not None and job.holds_hosts
+    is_waiting = record.started is None or not (is_running or record.state in "FX")
+    return OutputFiles(
+        job=name,
+        state=record.state,
+        attempt=record.run_count,
+        output=_places(service, record, key, "out", is_running),
+        error=_places(service, record, key, "err", is_running),
+        join=record.join,
+        is_waiting=is_waiting and record.state not in "FX",
+        is_running=is_running,
+        comment=record.comment,
+        removed=record.extra.get("remove", "") if record.exit_status == 0 else "",
+    )
+
+
+def _places(service: Service, record: JobRecord, key: JobKey, which: str, is_running: bool) -> tuple[str, ...]:
+    """Return where a file is or was: where nothing is delivered before the end, only the spool while the job runs."""
+    assert service.outbox.executor is not None
+    letter, spool, home = ("o", 0, _home(record.user)) if which == "out" else ("e", 1, _home(record.user))
+    text = record.output if which == "out" else record.error
+    path = attempts.local_path(text, record.directory or home, record.id, which)
+    inner = f"-{key.member}" if key.member >= 0 else ""
+    spooled = service.outbox.executor.spools(f"{key.sequence}{inner}.{max(record.run_count, 1)}")[spool]
+    if letter in record.keep or path == "/dev/null":
+        is_default = text.startswith(f"{record.directory.rstrip('/')}/{record.name}.{letter}")
+        in_home = (f"{home}/{os.path.basename(path)}",) if "d" not in record.keep and is_default else ()
+        return (*in_home, path)
+    if is_running:
+        return (spooled,)
+    directory, _, file = os.path.dirname(spooled).rpartition("/")
+    return (f"{directory}/undelivered/{file}.{os.path.basename(spooled)}", path)
+
+
+def _home(user: str) -> str:
+    try:
+        return attempts.home_of(pwd.getpwnam(user))
+    except KeyError:
+        return "/"
+
+
+@handles(requests.Forecast)
+async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> Forecasts:
+    """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
+    made = max(service.core.now, service.clock.now())
+    most = min(request.limit, MOST_FORECASTS) if request.limit > 0 else MOST_FORECASTS
+    told = await service.forecasts.until(first=most)
+    core = service.core
+    records = []
+    for key, each in islice(told.found.items(), most):  # they come by start
+        records.append(msgspec.structs.replace(_record(core, key), start=each.start, end=each.end))
+        if len(records) % PART == 0:
+            await asyncio.sleep(0)
+    looked_at = 0
+    for number in [job.sequence for job in core.live_jobs()]:  # some may leave in the meantime
+        whole = core.jobs.get(number)
+        for job in core.members(whole) if whole is not None else ():
+            if len(records) < most and job.is_waiting and not job.is_array and job.key not in told.found:
+                code, reason = service.forecasts.why_none(job, told)
+                records.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
+            looked_at += 1
+            if looked_at % PART == 0:
+                await asyncio.sleep(0)
+    error = service.forecasts.error()
+    return Forecasts(
+        made=made,
+        jobs=tuple(records),
+        error_mean=error.get("mean_s"),
+        error_count=int(error.get("count", 0)),
+        server=core.settings.name,
+    )
+
+
+def _record(core: Core, key: JobKey) -> ForecastRecord:
+    """Return what is known of a job without a forecast; it may have left since that was made."""
+    job = core.find(key)
+    if job is None:
+        return ForecastRecord(job=core.id_of(key))
+    return ForecastRecord(job=core.id_of(key), promised=job.promised, deadline=job.deadline)
