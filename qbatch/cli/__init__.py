@@ -1,6 +1,6 @@
 """The terminal commands: one file for each command, and the renderers that they share.
 
 This package holds options, calls into the packages below, tables and messages.  Data goes to stdout, everything else to
-stderr.  It computes nothing.  The commands import NumPy, Numba and rich only where they need them, so that
+stderr.  It never computes anything.  The commands import NumPy, Numba and rich only where they need them, so that
 ``qbatch --help`` starts quickly.
 """

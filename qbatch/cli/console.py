@@ -26,7 +26,7 @@ def talk(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def tell_written(log: Log, out: str) -> None:
+def report_written(log: Log, out: str) -> None:
     """Print on stderr where a log was written, with its jobs, its processors and the span of its submissions."""
     import numpy as np
 

@@ -130,7 +130,7 @@ qstat -x
 
 def _real_jobs(folder: Path) -> None:
     """Run real jobs through a private daemon."""
-    talk("a batch system of one's own: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
+    talk("a private batch system: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
     sys.stdout.flush()
     command = [sys.executable, "-m", "qbatch", "run", "--", "sh", "-c", _JOBS]
     done = subprocess.run(command, cwd=folder, check=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from qbatch.cli.console import command_group, tell_written
+from qbatch.cli.console import command_group, report_written
 from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _write(log: Log, out: str) -> None:
 
     with log_file(out) as file:
         _write_rows(log, file)
-    tell_written(log, out)
+    report_written(log, out)
 
 
 def _write_rows(log: Log, file: BinaryIO) -> None:

@@ -87,7 +87,7 @@ def import_log(
     if machine_file is not None and seen is not None:
         _write_machine(seen, machine_file)
     if not quiet:
-        _tell(done.document, out)
+        _print_summary(done.document, out)
         if seen is not None:
             talk(f"machine file: {machine_file}: {len(seen.machine.hosts):,} hosts, {seen.machine.procs:,} processors (of each "
                  "host the most in use at once; hosts on which nothing ran are not in it); its comments describe the "
@@ -105,7 +105,7 @@ def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> 
         raise UsageError("the accounting files, --key, --machine-file and -o must be different files, each named once")
     folder = os.path.dirname(os.path.abspath(out))
     if any(os.path.isdir(path) and os.path.realpath(path) == os.path.realpath(folder) for path in files):
-        raise UsageError(f"-o {out}: lies among the accounting files; name a place outside of {folder}")
+        raise UsageError(f"-o {out}: is among the accounting files; name a place outside of {folder}")
     if out != "-" and not os.path.isdir(folder):
         raise OutputError(f"{out}: the folder {folder} does not exist; create it first")
 
@@ -184,7 +184,7 @@ def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
     return f"{each['jobs']:,}", f"{each['what']}{f' ({names})' if (names := each['names']) else ''}"
 
 
-def _tell(document: dict[str, Any], out: str) -> None:
+def _print_summary(document: dict[str, Any], out: str) -> None:
     """Print on stderr a summary of the import and the records that could not be used."""
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
@@ -193,7 +193,7 @@ def _tell(document: dict[str, Any], out: str) -> None:
     how = "the most in use at once; give the true size with --machine-procs" if machine["is_inferred"] else "as given"
     talk(f"machine: {machine['procs']:,} processors ({how}); {machine['hosts_seen']:,} hosts seen")
     if machine["wider_jobs"]:
-        talk(f"{machine['wider_jobs']:,} jobs ask for more processors than that: a replay skips them")
+        talk(f"{machine['wider_jobs']:,} jobs request more processors than that: a replay skips them")
     where = "" if time["zone_from"] == "--timezone" else f" ({time['zone_from']}; --timezone names another)"
     talk(
         f"local times: {time['zone']}{where}; {time['gaps']:,} in a gap, {time['folds']:,} in a fold of daylight saving"

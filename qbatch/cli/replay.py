@@ -105,7 +105,7 @@ def replay(
 
             step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
         else:
-            _tell(experiment.work, experiment.machine, chosen, str(explain))
+            _explain(experiment.work, experiment.machine, chosen, str(explain))
         return
     _replay_log(experiment, chosen, shown, swf, is_closed=closed)
 
@@ -169,12 +169,12 @@ def _announce_compiler(policies: list[Policy], experiment: Experiment, shown: Sh
     from qbatch.planning.kernels.jit import when_loaded
     from qbatch.simulation.drivers import is_compiling
 
-    def tell() -> None:
+    def announce() -> None:
         if any(is_compiling(experiment.work, experiment.machine, policy) for policy in policies):
             talk("compiling the kernels once, which takes about fifteen seconds; later runs load them from the cache")
 
     if not shown.is_quiet and shown.driver != "engine":
-        when_loaded(tell)
+        when_loaded(announce)
 
 
 def _deadlines(path: Text, log: Log) -> Any:
@@ -197,8 +197,8 @@ def _check_text_only(others: dict[str, Any]) -> None:
         raise UsageError(f"--explain and --step print text only; leave out {names}")
 
 
-def _tell(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
-    from qbatch.simulation.story import tell_story
+def _explain(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
+    from qbatch.replay.story import tell_story
 
     for policy in policies:
         for line in tell_story(work, machine, policy, job):

@@ -32,7 +32,7 @@ def shadow(
         raise UsageError(f"there is no action {action!r}{suggestion(action, _ACTIONS)} (known: {', '.join(_ACTIONS)})")
     if (action == "set") != bool(names):
         raise UsageError(
-            "say which policies to follow: qbatch shadow set fcfs conservative (off ends them)"
+            "name the policies: qbatch shadow set fcfs conservative (off ends them)"
             if action == "set"
             else f"shadow {action} takes no policy; did you mean: qbatch shadow set {' '.join(names)}"
         )
@@ -44,7 +44,7 @@ def shadow(
         if json:
             print_json("shadows", said)
         else:
-            talk(f"in shadow since {moment(said.since)}: {', '.join(names)}; see: qbatch shadow")
+            talk(f"what-if policies since {moment(said.since)}: {', '.join(names)}; see: qbatch shadow")
         return
     while True:
         said = ask(Shadow(), Shadows, socket)
@@ -63,10 +63,10 @@ def _show(said: Shadows, *, is_json: bool) -> None:
     if said.policies:
         print_table("", _HEADINGS, [_cells(row) for row in said.policies], left=2)
     if said.since is None:
-        talk("no policy is in shadow; begin with: qbatch shadow set fcfs conservative")
+        talk("there are no what-if policies; set some with: qbatch shadow set fcfs conservative")
     elif said.made is not None:
         since = f"jobs submitted since {moment(said.since)}, as of {moment(said.made)}"
-        hint = "; provisional: so many jobs count with their walltime, their run time is not known"
+        hint = "; provisional: number of jobs that count with their walltime, because their run time is unknown"
         talk(since + (hint if any(row.provisional for row in said.policies) else ""))
     if said.note:
         talk(f"note: {clean(said.note)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import command_group, tell_written
+from qbatch.cli.console import command_group, report_written
 from qbatch.cli.trace_catalogue import catalogue, get
 from qbatch.model.errors import InputError
 
@@ -108,7 +108,7 @@ def generate(
     log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
     with log_file(out) as file:
         write_log(file, log.header, log.columns)
-    tell_written(log, out)
+    report_written(log, out)
 
 
 app.command()(catalogue)

@@ -102,7 +102,7 @@ def _packed(text: str, seed: int) -> Any:
     return packed_set(given["kind"], procs=procs, span_s=span, slack=slack, seed=seed)
 
 
-def _said(value: float | str) -> str:
+def _value_text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -112,7 +112,7 @@ def _print_steps() -> None:
 
     rows = []
     for name, step in STEPS.items():
-        shown = [key if value is None else f"{key}={_said(value)}" for key, value in step.parameters.items()]
+        shown = [key if value is None else f"{key}={_value_text(value)}" for key, value in step.parameters.items()]
         rows.append([name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning])
     packed = ", ".join(f"{key}={value}" for key, value in _PACKED.items())
     rows.append([PACKED, packed, "in place of LOG: a set of jobs that fills a machine"])

@@ -5,7 +5,7 @@ machines and policies; ``replay`` and ``compare``; results that display themselv
 some of its modules: an experiment between reading and printing (:mod:`qbatch.library.experiment`), the sides of a comparison
 (:mod:`qbatch.library.sides`), the private server (:mod:`qbatch.library.private_server`).
 
-It holds no printing, no command-line options and no Typer.  Decisions of policies, metrics and formulas belong to the packages
+It never prints, and has no command-line options and no Typer.  Decisions of policies, metrics and formulas belong to the packages
 below.  This file imports nothing, so that the use of one module loads only that module.
 
 ``qbatch/__init__.py`` lists the public names, each with its module; ``tests/library/public_names.txt``

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     daemon = _start(directory, given)
     try:
         if _wait_until_up(daemon, directory, wake):
-            _tell("ready")
+            _report("ready")
             _watch(daemon, directory, wake)
     finally:
         is_clean = clear_up(directory, daemon)
@@ -75,7 +75,7 @@ def _start(directory: str, arguments: list[str]) -> subprocess.Popen[bytes]:
         os.close(log)
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     with contextlib.suppress(OSError):
         os.write(1, f"{line}\n".encode("utf-8", "replace"))
 
@@ -87,11 +87,11 @@ def _wait_until_up(daemon: subprocess.Popen[bytes], directory: str, wake: int) -
         if _listens(f"{directory}/{SOCKET}"):
             return True
         if daemon.poll() is not None:
-            _tell(f"died {_code(daemon)} {_last_words(directory, daemon)}")
+            _report(f"died {_code(daemon)} {_last_words(directory, daemon)}")
             return False
         if _is_over([0, wake], TICK):
             return False
-    _tell(f"died 1 the daemon does not answer after {START_PATIENCE:g} s")
+    _report(f"died 1 the daemon does not answer after {START_PATIENCE:g} s")
     return False
 
 
@@ -119,7 +119,7 @@ def _watch(daemon: subprocess.Popen[bytes], directory: str, wake: int) -> None:
     while not _is_over(handles, 1.0):
         if daemon.poll() is not None and len(handles) > 2:
             os.close(handles.pop())
-            _tell(f"died {_code(daemon)} {_last_words(directory, daemon)}")
+            _report(f"died {_code(daemon)} {_last_words(directory, daemon)}")
         _collect(daemon)
 
 

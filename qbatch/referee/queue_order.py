@@ -175,7 +175,7 @@ class _Table:
                 elif row not in self.named:
                     breaches.append(self._needless(row, now, self._why(is_timely, procs, (head, shadow, extra))))
             elif row in left and not is_timely and procs > extra:
-                forbidden.append((row, *self._crime(row, now, shadow, extra, extra_at_first), head))
+                forbidden.append((row, *self._violation(row, now, shadow, extra, extra_at_first), head))
         return forbidden
 
     def _why(self, is_timely: bool, procs: int, guard: tuple[int, int, int]) -> str:
@@ -185,7 +185,7 @@ class _Table:
             return f"{were(self.free)} free, and it ends by the shadow time {seconds(shadow)} of job {number}"
         return f"{were(self.free)} free, and {extra} of them extra at the shadow time {seconds(shadow)} of job {number}"
 
-    def _crime(self, row: int, now: int, shadow: int, extra: int, extra_at_first: int) -> tuple[str, str]:
+    def _violation(self, row: int, now: int, shadow: int, extra: int, extra_at_first: int) -> tuple[str, str]:
         done, procs = self.done, self.procs[row]
         until = f"it lasts until {seconds(now + int(done.workload.estimate[row]))} by its estimate"
         if now + int(done.workload.run[row]) <= shadow:

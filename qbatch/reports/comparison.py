@@ -309,7 +309,7 @@ def _record(
     record: dict[str, Any] = {
         "name": name, "unit": unit, "words": words, "is_less_better": is_less_better,
         "a": difference.a, "b": difference.b, **_changed(difference.a, difference.b, mean, how),
-        "block": round(mean.block, 1), "finding": _told(found, how),
+        "block": round(mean.block, 1), "finding": _shown_finding(found, how),
     }  # fmt: skip
     if median is not None:
         low, high = (median.low, median.high) if how.is_tested else (None, None)
@@ -334,7 +334,7 @@ def _changed(a: float | None, b: float | None, estimate: Estimate, how: Compared
     }  # fmt: skip
 
 
-def _told(found: Verdict, how: ComparedSettings) -> str:
+def _shown_finding(found: Verdict, how: ComparedSettings) -> str:
     """Return the finding to show; without a test, whether there is a difference at all."""
     return (found if how.is_tested or found is Verdict.equal else Verdict.described).value
 
@@ -348,7 +348,7 @@ def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, i
         estimate, max(base, mean), is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
     )
     return {
-        "a": base, "b": mean, **_changed(base, mean, estimate, how), "block": None, "finding": _told(found, how),
+        "a": base, "b": mean, **_changed(base, mean, estimate, how), "block": None, "finding": _shown_finding(found, how),
         "replicas": [{"a": first, "b": second} for first, second in means],
     }  # fmt: skip
 
@@ -414,7 +414,7 @@ def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     one, other = spans[0]
     estimate = Estimate(other - one, None, None, None, 1, 0.0)
     record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)
-    record["finding"] = _told(_exact(one, other, how.practical), how)
+    record["finding"] = _shown_finding(_exact(one, other, how.practical), how)
     if len(pairs) > 1:
         record |= _over_replicas([(x, y) for x, y in spans], how)
     return record
@@ -467,5 +467,5 @@ def _parts(jobs: Matched, key: str, how: ComparedSettings, whole: Sequence[dict[
         record["p_holm"] = p if how.is_tested else None
         larger = None if record["a"] is None else max(record["a"], record["b"])
         found = finding_of(estimate, larger, practical=how.practical, p=p, level=1 - how.confidence)
-        record["finding"] = _told(found, how)
+        record["finding"] = _shown_finding(found, how)
     return records

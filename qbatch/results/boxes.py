@@ -36,10 +36,10 @@ def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) 
     """
     spans = schedule.spans()
     if not host_cpus:
-        return _dealt(spans, procs_total)
+        return _assigned(spans, procs_total)
     parts, low = [], 0
     for host, cpus in enumerate(host_cpus):
-        boxes = _dealt(spans.only(spans.host == host), cpus)
+        boxes = _assigned(spans.only(spans.host == host), cpus)
         parts.append(Boxes(boxes.job, boxes.low + low, boxes.high + low, boxes.begin, boxes.end))
         low += cpus
     names = ("job", "low", "high", "begin", "end")
@@ -48,14 +48,14 @@ def assign(schedule: Schedule, procs_total: int, host_cpus: Sequence[int] = ()) 
     return Boxes(*(getattr(whole, name)[order] for name in names))
 
 
-def _dealt(spans: Spans, procs_total: int) -> Boxes:
+def _assigned(spans: Spans, procs_total: int) -> Boxes:
     """Assign the processors of one pool."""
     lasting = np.flatnonzero(spans.end > spans.begin)
     lasting = lasting[np.lexsort((spans.job[lasting], spans.begin[lasting]))]
     spans = spans.only(lasting)
     goes_on = _continued(spans).tolist()
     job, begin, end, procs = (column.tolist() for column in (spans.job, spans.begin, spans.end, spans.procs))
-    dealer = _Dealer(procs_total)
+    assigner = _Assigner(procs_total)
     running: list[tuple[int, int, int]] = []
     first = 0
     while first < len(job):
@@ -65,19 +65,19 @@ def _dealt(spans: Spans, procs_total: int) -> Boxes:
         while running and running[0][0] <= now:
             at, _, span = heapq.heappop(running)
             if not goes_on[span]:
-                dealer.set(job[span], 0, at)
+                assigner.set(job[span], 0, at)
         group = list(range(first, last))
         if len(group) > 1:
             # First the jobs that shrink, then those that continue with as many or more, then new ones: each finds enough free.
-            group.sort(key=lambda span: (dealer.held(job[span]) == 0, procs[span] >= dealer.held(job[span])))
+            group.sort(key=lambda span: (assigner.held(job[span]) == 0, procs[span] >= assigner.held(job[span])))
         for span in group:
-            dealer.set(job[span], procs[span], now)
+            assigner.set(job[span], procs[span], now)
             heapq.heappush(running, (end[span], job[span], span))
         first = last
     for at, _, span in sorted(running):
         if not goes_on[span]:
-            dealer.set(job[span], 0, at)
-    return dealer.boxes()
+            assigner.set(job[span], 0, at)
+    return assigner.boxes()
 
 
 def _continued(spans: Spans) -> Int64Array:
@@ -89,7 +89,7 @@ def _continued(spans: Spans) -> Int64Array:
     return found
 
 
-class _Dealer:
+class _Assigner:
     """The current processors of each job, with the instant of their assignment, and the finished boxes."""
 
     def __init__(self, procs_total: int) -> None:

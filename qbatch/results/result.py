@@ -4,8 +4,8 @@ The document names, by policy, the job rows under ``files`` and the files of exe
 (:mod:`qbatch.results.pieces`), for policies that have any.  The document is sealed (:mod:`qbatch.results.checksums`): a damaged
 result is refused.
 
-The directory appears complete or not at all.  An earlier result in its place is replaced whole, but nothing else is:
-a directory that holds anything other than a result is refused, so that no file of the user is lost.
+The directory appears complete or not at all.  An earlier result in its place is replaced completely, and nothing else: a
+directory that holds anything other than a result is refused, so that no file of the user is lost.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def missing_estimates(document: Mapping[str, Any]) -> str | None:
 def missing_estimates_of(missing: int, jobs: int | None) -> str:
     """Return the same sentence for these numbers."""
     if missing == jobs:
-        who = "no job has an estimate in the log"
+        words = "no job has an estimate in the log"
     else:
-        who = f"{missing:,}{'' if jobs is None else f' of {jobs:,}'} jobs have no estimate in the log"
-    return f"{who}: run times are taken for estimates, so that policies know exactly when these jobs end"
+        words = f"{missing:,}{'' if jobs is None else f' of {jobs:,}'} jobs have no estimate in the log"
+    return f"{words}: run times are taken for estimates, so that policies know exactly when these jobs end"

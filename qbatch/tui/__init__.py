@@ -1,6 +1,6 @@
-"""The monitor (``qbatch top``): one board of facts, fed by a daemon's events or by a recording, drawn by small panels.
+"""The monitor (``qbatch top``): a board of facts, fed by a daemon's events or by a recording and drawn by small panels.
 
-What lives here: the board (plain data, no screen), the sources that feed it, panels that draw it, screens that ask.
-What must never come in: the daemon, the engine, a policy.  A panel draws the board and sends requests to the source; it
-never polls, and it never changes the board.
+This package holds the board (plain data, no screen), the sources that feed it, the panels that draw it, and the screens that
+ask questions.  It does not import the daemon, the engine or a policy.  A panel draws the board and sends requests to the
+source; it never polls, and it never changes the board.
 """

@@ -1,4 +1,4 @@
-"""The application: panels over one board, a source that feeds it, keys.  Paints four times a second at most."""
+"""The application: panels over one board, the source that feeds it, and the keys.  It paints at most four times a second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from textual.widgets import Footer, Input, Static
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.tui.asking import Asking
 from qbatch.tui.board import Board
-from qbatch.tui.keys import DeedKeys, TimeKeys
+from qbatch.tui.keys import ActionKeys, TimeKeys
 from qbatch.tui.panels.charts import Charts
 from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable, history_table, running_table, waiting_table
@@ -41,13 +41,13 @@ FRAME = 0.25
 """Seconds between two paints."""
 
 LEAST = (80, 24)
-"""The smallest terminal in which nothing is cut: columns and lines."""
+"""The smallest terminal, in columns and lines, in which nothing is cut."""
 
 PANELS = ("hosts", "timeline", "waiting", "running", "charts", "events", "queues", "history", "shadows")
-"""The panels, by the number keys."""
+"""The panels, in the order of the number keys."""
 
 
-class Monitor(TimeKeys, DeedKeys, App[None]):
+class Monitor(TimeKeys, ActionKeys, App[None]):
     """``qbatch top``.
 
     Args:
@@ -57,7 +57,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     CSS_PATH = "monitor.tcss"
     TITLE = "qbatch"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST[0], "-narrow"), (120, "-wide")]  # noqa: RUF012 - as the base class has it
+    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST[0], "-narrow"), (120, "-wide")]  # noqa: RUF012 - as in the base class
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (LEAST[1], "-short"), (36, "-tall")]  # noqa: RUF012
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,10 +70,10 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         Binding("d", "job('delete')", "Delete", show=False),
         Binding("m", "job('move')", "Move", show=False, tooltip="Move this job to another queue"),
         Binding("p", "job('priority')", "Priority", show=False),
-        Binding("x", "host", "Drain", show=False, tooltip="Drain this host, or let it go on"),
+        Binding("x", "host", "Drain", show=False, tooltip="Drain this host, or resume it"),
         Binding("e", "queue('submission')", "Enable", show=False, tooltip="Enable or disable this queue"),
         Binding("t", "queue('execution')", "Start/stop", show=False, tooltip="Start or stop this queue"),
-        Binding("space", "drive('pause')", "Pause", tooltip="Pause time, or let it go on"),
+        Binding("space", "drive('pause')", "Pause", tooltip="Pause time, or continue"),
         Binding("full_stop", "drive('step')", "Step", show=False, tooltip="Pause, and go to the next event"),
         Binding("greater_than_sign", "drive('faster')", "Faster", show=False),
         Binding("less_than_sign", "drive('slower')", "Slower", show=False),
@@ -84,7 +84,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         Binding("T", "theme", "Light/dark", show=False),
         Binding("question_mark", "help", "Keys"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Clear the filter and the marks"),
-        Binding("y", "copy", "Copy", show=False, tooltip="Copy the identifier of this job, or of all that are marked"),
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the identifier of this job, or of all marked jobs"),
         Binding("q", "quit", "Quit"),
     ]  # fmt: skip
 
@@ -92,7 +92,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         super().__init__()
         self.source = source
         self.board = Board()
-        # What is on the screen is one instant: the source goes on writing on the other one.
+        # The screen shows one instant: the source continues to write on the other board.
         self.shown = Board()
         self.asking = Asking(self.board, source)
         self.failure: QbatchError | None = None
@@ -103,7 +103,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         self._trouble = ""
 
     def compose(self) -> ComposeResult:
-        """The panels; which of them show is up to the size and the style sheet."""
+        """The panels; the size and the style sheet decide which of them are visible."""
         yield Static(id="small")
         yield Status(self.shown, self.source)
         yield Static(id="names")
@@ -121,20 +121,20 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         yield Footer(show_command_palette=True)
 
     def on_mount(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         for number, name in enumerate(PANELS, 1):
             self.query_one(f"#{name}").border_title = f"{number} {name}"
         self.query_one("#filter").border_title = "filter"
         self.run_worker(self._watch(), exit_on_error=False)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):  # leave the terminal as it was
+        for number in (signal.SIGTERM, signal.SIGHUP):  # restore the terminal
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME, self.paint)
         self.action_panel("waiting")
 
     def on_resize(self, event: Resize) -> None:
-        """Say so where the terminal is too small; the style sheet shows it there."""
+        """Show a message if the terminal is too small; the style sheet makes it visible then."""
         columns, lines = event.size
         self.query_one("#small", Static).update(f"too small ({columns}x{lines}): make it {LEAST[0]}x{LEAST[1]} at least")
 
@@ -153,7 +153,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     # Painting
 
     def paint(self) -> None:
-        """Draw what has changed; once a second also what only grows older."""
+        """Draw what has changed; once a second also what changes with time only."""
         self._frames += 1
         changed = self.board.take_changed()
         clock = self.board.clock
@@ -178,7 +178,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         self.asking.changed(changed, {name for name in PANELS if self.query_one(f"#{name}").display}, self._answered)
 
     def _answered(self, name: str) -> None:
-        """An answer has come for a panel."""
+        """Draw a panel for which an answer has arrived."""
         with contextlib.suppress(NoMatches):
             self._draw(name, self.query_one(f"#{name}"))
 
@@ -205,7 +205,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     # Panels
 
     def action_panel(self, name: str) -> None:
-        """Go to a panel; where there is room for one only, show it."""
+        """Go to a panel; show it, if there is space for only one."""
         panel = self.query_one(f"#{name}")
         self._active = name
         for each in PANELS:
@@ -231,24 +231,24 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self.screen.maximize(self.focused, container=False)
 
     def action_theme(self) -> None:
-        """Change between light and dark."""
+        """Switch between light and dark."""
         pairs = {"textual-dark": "textual-light", "ansi-dark": "ansi-light"}
         back = {light: dark for dark, light in pairs.items()}
         self.theme = pairs.get(self.theme) or back.get(self.theme) or "textual-light"
         self.board.changed |= {"jobs", "hosts"}
 
     def action_help(self) -> None:
-        """Show the keys, from the bindings."""
+        """Show the keys, taken from the bindings."""
         groups: list[tuple[str, list[Binding]]] = []
         focused = self.focused
         if focused is not None:
             groups.append((f"in this panel ({focused.id or type(focused).__name__})", _bindings(type(focused))))
-        # What does something stands before what only moves about.
+        # Bindings with an effect come before those that only move the cursor.
         groups.insert(0, ("everywhere", _bindings(type(self))))
         self.push_screen(Help(groups))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the command palette finds: every key, and what Textual brings."""
+        """The entries of the command palette: every key, and those of Textual."""
         for binding in _bindings(type(self)):
             if binding.description and binding.action not in ("quit", "help"):
                 text = binding.tooltip or binding.description
@@ -267,14 +267,14 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
     # The filter, columns
 
     def action_filter(self) -> None:
-        """Open the line in which the filter is written."""
+        """Open the input line of the filter."""
         line = self.query_one("#filter", Input)
         line.add_class("-open")
         line.value = self._query.text
         line.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter as it is written."""
+        """Apply the filter while it is typed."""
         if event.input.id != "filter" or not event.input.has_class("-open"):
             return
         try:
@@ -288,13 +288,13 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
         self._take(query)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter and go back to the panel."""
+        """Keep the filter and return to the panel."""
         if event.input.id == "filter":
             event.input.remove_class("-open", "-wrong")
             self.action_panel(self._active)
 
     def action_clear(self) -> None:
-        """Close the line, clear the filter and the marks."""
+        """Close the input line, clear the filter and the marks."""
         line = self.query_one("#filter", Input)
         line.remove_class("-open", "-wrong")
         for table in self.query(JobTable):
@@ -331,7 +331,7 @@ class Monitor(TimeKeys, DeedKeys, App[None]):
             self._answered(event.table.id or "")
 
     def on_row_table_near_end(self, event: RowTable.NearEnd) -> None:
-        """The history goes on."""
+        """Ask for more of the history."""
         if event.table.id == "history":
             self.asking.more_history(self._answered)
 
@@ -360,7 +360,7 @@ _SHOWN_BY: dict[str, set[str]] = {
     "events": {"events"},
     "queues": {"queues"},
 }
-"""Which parts of the board each panel shows."""
+"""The parts of the board that each panel shows."""
 
 
 def _bindings(kind: type[Any]) -> list[Binding]:
@@ -370,11 +370,11 @@ def _bindings(kind: type[Any]) -> list[Binding]:
 
 
 def watch(source: MonitorSource, theme: str) -> None:
-    """Show the monitor until the user leaves.
+    """Show the monitor until the user quits.
 
     Raises:
-        QbatchError: there was no daemon to watch.
-        SystemExit: a signal ended it.
+        QbatchError: there is no daemon to watch.
+        SystemExit: a signal ended the monitor.
     """
     app = Monitor(source, theme)
     app.run()

@@ -1,6 +1,6 @@
-"""What the panels show beyond the board: forecasts, the jobs that have ended, shadow policies.
+"""Data of panels that is not on the board: forecasts, ended jobs, what-if policies.
 
-Asked for when something has happened and somebody looks, never sooner than the last answer took twenty times over.
+The monitor asks for it when something has happened and its panel is visible, and pauses for twenty times the last answer's time.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from qbatch.tui.source import MonitorSource
 from qbatch.wire.records import Forecasts, JobRecord, Jobs, ShadowRecord, Shadows
 from qbatch.wire.requests import Forecast, History, Shadow
 
-Told = Callable[[str], None]
-"""Is called with the name of the panel whose answer has come."""
+Answered = Callable[[str], None]
+"""A function that is called with the name of a panel when its answer has arrived."""
 
 LEAST = 2.0
-"""Seconds between two questions of one kind, at least."""
+"""Least number of seconds between two requests of one kind."""
 
 MOST_TO_COME = 200
 PAGE = 200
 
 SEARCHED = 1000
-"""Jobs of a page in which the monitor itself looks for what a filter keeps."""
+"""Jobs of a page that the monitor filters itself."""
 
 MOST_SEARCHED = 20_000
-"""Jobs that one search looks at; the end of the list goes on."""
+"""Most jobs that one search filters; at the end of the list the search continues."""
 
 ENOUGH = 50
 MOST_KEPT = 20_000
-"""Jobs that have ended, of those that were shown, at most."""
+"""Most ended jobs that are kept of those shown."""
 
 
 class _Pace:
-    """One kind of question: at most one under way, with a pause after it."""
+    """The requests of one kind: at most one is in progress, and a pause follows it."""
 
     def __init__(self) -> None:
         self.is_due = False
@@ -50,7 +50,7 @@ class _Pace:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, question: Callable[[], Awaitable[None]]) -> None:
-        """Ask if it is due and the pause is over."""
+        """Ask if a request is due and the pause is over."""
         if not self.is_due or self._task is not None or time.monotonic() < self._next:
             return
         self.is_due = False
@@ -61,7 +61,7 @@ class _Pace:
         try:
             await question()
         except (QbatchError, ConnectionLost, NoDaemon):
-            pass  # the board says when a daemon has gone; what it refuses stays as it was
+            pass  # the board shows that the daemon is gone; refused data stays as it was
         finally:
             took = time.monotonic() - began
             self._next = time.monotonic() + max(LEAST, 20 * took)
@@ -69,11 +69,11 @@ class _Pace:
 
 
 class Asking:
-    """The answers that panels show.
+    """The answers for panels.
 
     Args:
-        board: says when something has happened.
-        source: is asked.
+        board: shows what has happened.
+        source: answers requests.
     """
 
     def __init__(self, board: Board, source: MonitorSource) -> None:
@@ -90,17 +90,17 @@ class Asking:
 
     @property
     def has_more(self) -> bool:
-        """Whether more jobs have ended than are shown."""
+        """Whether more jobs have ended than the panel shows."""
         return bool(self._more)
 
-    def changed(self, parts: set[str], visible: set[str], told: Told) -> None:
-        """Something has happened: ask what belongs to the panels that are looked at."""
+    def changed(self, parts: set[str], visible: set[str], answered: Answered) -> None:
+        """Ask for the data of visible panels after a change."""
         if self.source.is_live and parts & {"jobs", "hosts"}:
             self._paces["timeline"].is_due = True
         if self.board.ended != self._ended:
             self._ended = self.board.ended
             self._paces["history"].is_due = True
-        if "server" in parts:  # another daemon, or the same one again
+        if "server" in parts:  # another daemon, or the same one after a restart
             self.history, self._more = [], ""
             self._paces["history"].is_due = True
         if "shadows" in parts:
@@ -109,11 +109,11 @@ class Asking:
         for name, question in questions.items():
             is_seen = name in visible or (name == "timeline" and "waiting" in visible)
             if is_seen and (self.source.is_live or name == "history"):
-                self._paces[name].ask(lambda question=question: question(told))  # type: ignore[misc]
-        self._paces["waiting"].ask(lambda: self._ask_waiting(told))
+                self._paces[name].ask(lambda question=question: question(answered))  # type: ignore[misc]
+        self._paces["waiting"].ask(lambda: self._ask_waiting(answered))
 
-    def choose(self, query: Query, told: Told) -> None:
-        """Another filter: the history is searched anew; the daemon chooses what waits where not all is on the board."""
+    def choose(self, query: Query, answered: Answered) -> None:
+        """Apply a new filter: search the history again; the daemon filters waiting jobs if not all are on the board."""
         was, self._query = self._query, query
         if was.text != query.text:
             self.history, self._more = [], ""
@@ -125,18 +125,18 @@ class Asking:
         ):
             self._paces["waiting"].is_due = True
 
-    def more_history(self, told: Told) -> None:
-        """Ask for a further page of the jobs that have ended."""
+    def more_history(self, answered: Answered) -> None:
+        """Ask for another page of ended jobs."""
         if self._more:
             pace = self._paces["history"] = _Pace()
             pace.is_due = True
             more, self._more = self._more, ""
-            pace.ask(lambda: self._ask_history(told, more))
+            pace.ask(lambda: self._ask_history(answered, more))
 
-    async def _ask_forecasts(self, told: Told) -> None:
+    async def _ask_forecasts(self, answered: Answered) -> None:
         self.board.take_forecasts(await self.source.ask(Forecast(limit=MOST_TO_COME), Forecasts))
 
-    async def _ask_history(self, told: Told, after: str = "") -> None:
+    async def _ask_history(self, answered: Answered, after: str = "") -> None:
         query, more = self._query, after
         names = [each.value for each in query.conditions if each.field == "name" and each.comparison == "="]
         request = History(
@@ -145,7 +145,7 @@ class Asking:
         )  # fmt: skip
         found: list[JobRecord] = []
         try:
-            # The daemon chooses by some fields only; the other words are looked for here.
+            # The daemon filters by some fields only; the other conditions are tested here.
             looked = 0
             while looked < MOST_SEARCHED:
                 said = await self.source.ask(msgspec.structs.replace(request, after=more), Jobs)
@@ -159,10 +159,10 @@ class Asking:
             raise
         if self._query is query:
             self._take_history(found, more, is_further=bool(after))
-            told("history")
+            answered("history")
 
     def _take_history(self, found: list[JobRecord], more: str, *, is_further: bool) -> None:
-        """Put a further page behind what is shown, and what is new before it; what was paged through stays."""
+        """Add another page after the shown jobs, and new jobs before them; pages already shown stay."""
         known = {job.id for job in self.history}
         fresh = list(takewhile(lambda job: job.id not in known, found))
         if is_further:
@@ -175,13 +175,13 @@ class Asking:
         else:
             self.history, self._more = found, more
 
-    async def _ask_shadows(self, told: Told) -> None:
+    async def _ask_shadows(self, answered: Answered) -> None:
         said = await self.source.ask(Shadow(), Shadows)
         self.shadow_rows = list(said.policies)
         self.shadow_note = said.note
-        told("shadows")
+        answered("shadows")
 
-    async def _ask_waiting(self, told: Told) -> None:
+    async def _ask_waiting(self, answered: Answered) -> None:
         if isinstance(self.source, Live):
             await self.source.choose_waiting(self._query.exact("user"), self._query.exact("queue"))
-            told("waiting")
+            answered("waiting")

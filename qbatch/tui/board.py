@@ -1,8 +1,8 @@
-"""The board: what the monitor knows, as plain data.  A source writes on one; panels read another, which is made to be what
-the first one is at an instant (:meth:`Board.frame`) and stays so until the next frame; neither knows a screen.
+"""The board: the monitor's knowledge, as plain data without a screen.
 
-Everything that runs is on it; of what waits only the first ``WINDOW`` jobs, and how many there are.  ``changed`` names
-the parts that are new since the panels looked: jobs, hosts, queues, events, clock, server, shadows.
+A source writes on one board.  Panels read another, a copy of the first at an instant (:meth:`Board.frame`), which stays the
+same until the next frame.  It holds all running jobs, the first ``WINDOW`` waiting jobs, and the number of waiting jobs.
+``changed`` names the parts that are new for the panels: jobs, hosts, queues, events, clock, server, shadows.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from qbatch.wire.records import ClockRecord, EventRecord, Forecasts, HostRecord,
 from qbatch.wire.resources import parse_duration
 
 WINDOW = 500
-"""Waiting jobs that are on the board."""
+"""Most waiting jobs on the board."""
 
 MOST_EVENTS = 2000
-"""Events that the board remembers."""
+"""Most events that the board keeps."""
 
 WAITING = "QHWM"
 ON_HOSTS = "RSE"
 
 
 class Board:
-    """The state of one batch server as events tell it.
+    """The state of one batch server according to its events.
 
     Args:
-        wall: seconds of a clock that never jumps.
+        wall: returns the seconds of a clock that never jumps.
     """
 
     def __init__(self, wall: Callable[[], float] = time.monotonic) -> None:
@@ -57,16 +57,16 @@ class Board:
 
     @property
     def waiting_total(self) -> int:
-        """How many wait in all queues (queued, held, or for a time)."""
+        """Number of waiting jobs in all queues (queued, held, or waiting for a time)."""
         return sum(queue.counts.get(letter, 0) for queue in self.queues.values() for letter in WAITING)
 
     @property
     def is_window(self) -> bool:
-        """Whether more wait than are on the board."""
+        """Whether more jobs wait than are on the board."""
         return self.waiting_total > len(self.waiting)
 
     def now(self) -> int:
-        """Return the instant on the server's clock, gone on from the last word of it (or told by who drives it)."""
+        """Return the instant on the server's clock, extrapolated from its last report (or set by a playback)."""
         clock = self.clock
         if self.is_driven or clock.is_paused or self.is_stale or (clock.mode == "virtual" and not clock.speed):
             return clock.now
@@ -83,7 +83,7 @@ class Board:
         self, server: ServerRecord, hosts: Iterable[HostRecord], queues: Iterable[QueueRecord],
         running: Iterable[JobRecord], waiting: Iterable[JobRecord],
     ) -> None:  # fmt: skip
-        """Take a whole new picture; what happened before stays in the log of events."""
+        """Load a whole picture; earlier events stay in the log of events."""
         self.server = server
         self.queues = {queue.name: queue for queue in queues}
         self.running = {job.id: job for job in running if not job.is_array}
@@ -96,12 +96,12 @@ class Board:
         self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}
 
     def set_clock(self, clock: ClockRecord) -> None:
-        """Take the server's word of its clock."""
+        """Set the server's report of its clock."""
         self.clock, self._mark = clock, self._wall()
         self.changed.add("clock")
 
     def set_hosts(self, hosts: Iterable[HostRecord]) -> None:
-        """Take what is new of hosts."""
+        """Update hosts."""
         for host in hosts:
             self.grid.update(host)
         self.changed.add("hosts")
@@ -112,7 +112,7 @@ class Board:
         return any(place.record.queue is not None for place in self.grid.places.values())
 
     def set_host_queues(self, hosts: Iterable[HostRecord]) -> None:
-        """Take what waits at each host: no event tells it."""
+        """Update the queues of hosts, which no event reports."""
         for host in hosts:
             place = self.grid.places.get(host.name)
             if place is not None and place.record.queue != host.queue:
@@ -120,12 +120,12 @@ class Board:
                 self.changed.add("hosts")
 
     def set_queues(self, queues: Iterable[QueueRecord]) -> None:
-        """Take what is new of queues."""
+        """Update queues."""
         self.queues = {queue.name: queue for queue in queues}
         self.changed |= {"queues", "jobs"}
 
     def take_forecasts(self, forecasts: Forecasts) -> None:
-        """Take when what waits is expected to start, and what it was promised."""
+        """Set the expected and promised starts of waiting jobs."""
         self.forecasts = forecasts
         for each in forecasts.jobs:
             job = self.waiting.get(each.job)
@@ -136,14 +136,14 @@ class Board:
         self.changed.add("forecasts")
 
     def more_waiting(self, jobs: Iterable[JobRecord]) -> None:
-        """Take a further page of waiting jobs."""
+        """Add another page of waiting jobs."""
         for job in jobs:
             if job.state in WAITING and not job.is_array:
                 self.waiting.setdefault(job.id, job)
         self.changed.add("jobs")
 
     def set_members(self, prefix: str, jobs: Iterable[JobRecord]) -> None:
-        """Take how the waiting members of an array stand; ``prefix`` begins their identifiers."""
+        """Update the waiting members of an array; ``prefix`` begins their identifiers."""
         members = {job.id: job for job in jobs if job.state in WAITING and not job.is_array}
         for name in [each for each in self.waiting if each.startswith(prefix) and each not in members]:
             del self.waiting[name]
@@ -153,12 +153,12 @@ class Board:
         self.changed.add("jobs")
 
     def say(self, text: str, kind: str = "monitor") -> None:
-        """Enter something of the monitor's own into the log."""
+        """Write a message of the monitor itself into the log of events."""
         self.events.append(EventRecord(number=self.number, at=self.now(), kind=kind, text=text))
         self.changed.add("events")
 
     def apply(self, event: EventRecord) -> None:
-        """Take an event."""
+        """Apply an event."""
         self.number = max(self.number, event.number)
         if event.clock is not None:
             self.set_clock(event.clock)
@@ -220,20 +220,20 @@ class Board:
             self.changed.add("hosts")
 
     def _has_room(self) -> bool:
-        """Whether a job that begins to wait belongs on the board: not before those that wait and are not loaded yet."""
+        """Whether a new waiting job belongs on the board: not before waiting jobs that are not loaded yet."""
         is_played = self.window > WINDOW
         return len(self.waiting) < self.window and (is_played or self.waiting_total <= len(self.waiting) + 1)
 
     def find(self, job: str) -> JobRecord | None:
-        """Return a job that runs or is among the waiting ones on the board."""
+        """Return a job that runs or is among the waiting jobs on the board."""
         return self.running.get(job) or self.waiting.get(job)
 
     # Frames, for panels
 
     def frame(self, other: Board, parts: set[str]) -> None:
-        """Be what another board is at this instant, and stay so.  ``parts``: what has changed there since the last frame.
+        """Become a copy of another board at this instant.  ``parts``: the parts that have changed there since the last frame.
 
-        Panels are drawn line by line, some of them later than others, while events go on: they read what does not change.
+        Panels are drawn line by line, at different times, while events arrive: they need data that does not change.
         """
         for name in ("window", "server", "number", "ended", "is_stale", "forecasts"):
             setattr(self, name, getattr(other, name))
@@ -246,7 +246,7 @@ class Board:
         self.clock, self.is_driven = msgspec.structs.replace(other.clock, now=other._now_shown()), True
 
     def _now_shown(self) -> int:
-        """Return the instant of a frame: in scaled time not beyond an end that is due, whose event is still on its way."""
+        """Return the instant of a frame; in scaled time not beyond a due end with an event that has not arrived yet."""
         now = self.now()
         if self.is_driven or self.clock.mode != "scaled":
             return now
@@ -256,7 +256,7 @@ class Board:
     # Keyframes, for recordings
 
     def keyframe(self) -> Board:
-        """Return a copy that goes on by itself."""
+        """Return an independent copy."""
         twin = Board(self._wall)
         for name in ("window", "server", "clock", "number", "ended", "is_stale", "_mark"):
             setattr(twin, name, getattr(self, name))
@@ -266,7 +266,7 @@ class Board:
         return twin
 
     def become(self, other: Board) -> None:
-        """Be as another board is, which is given away."""
+        """Take over the contents of another board, which must not be used afterwards."""
         for name in ("server", "clock", "number", "ended", "is_stale", "_mark", "queues", "running", "waiting", "grid",
                      "series", "events"):  # fmt: skip
             setattr(self, name, getattr(other, name))
@@ -274,16 +274,16 @@ class Board:
 
 
 def _due(job: JobRecord) -> int:
-    """Return when a running job ends at the latest, 0 where that is not as simple as its start and its walltime."""
+    """Return when a running job ends at the latest; 0 if that is not simply its start plus its walltime."""
     if job.state != "R" or job.started is None or job.pauses or job.sizes:
         return 0
-    walltime = walltime_told(job.resources.get("walltime", ""))
+    walltime = walltime_in(job.resources.get("walltime", ""))
     return job.started + walltime if walltime else 0
 
 
 @lru_cache(maxsize=4096)
-def walltime_told(text: str) -> int:
-    """Return a walltime in microseconds, 0 if none is told."""
+def walltime_in(text: str) -> int:
+    """Return a walltime in microseconds, 0 for none."""
     try:
         return parse_duration(text) if text else 0
     except ValueError:

@@ -1,7 +1,7 @@
-"""The colours of jobs: the same for a job in every panel, told apart by people who do not see all colours.
+"""The colours of jobs: the same for a job in every panel, and distinct for colour-blind readers.
 
-Taken from Paul Tol's schemes "light" and "muted" (SRON/EPS/TN/09-002, 2021); the sixteen colours of the terminal where
-the theme is made of them; letters where there are no colours (``NO_COLOR``).
+They are from Paul Tol's schemes "light" and "muted" (SRON/EPS/TN/09-002, 2021).  Themes of the terminal's sixteen colours use
+those; without colours (``NO_COLOR``) letters take their place.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def place_of(job: str) -> int:
-    """Return a number that a job keeps: neighbours differ."""
+    """Return a number that stays with a job; neighbours have different ones."""
     digits = job.partition(".")[0].partition("[")
     number = int(digits[0]) if digits[0].isdigit() else sum(map(ord, job))
     index = digits[2].rstrip("]")
@@ -70,5 +70,5 @@ def job_style(job: str, scheme: str) -> Style:
 
 
 def job_letter(job: str) -> str:
-    """Return the letter of a job, where colours do not tell."""
+    """Return the letter of a job, for displays without colours."""
     return LETTERS[place_of(job) % len(LETTERS)]

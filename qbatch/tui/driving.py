@@ -1,4 +1,4 @@
-"""Driving time from the keyboard: speeds in steps, and what "run until" and "jump to" may be told."""
+"""Control of time from the keyboard: steps of speed, and the texts of "run until" and "jump to"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEPS = [step * 10**power for power in range(-1, 9) for step in (1, 2, 5)]
 
 
 def next_speed(board: Board, is_faster: bool) -> float:
-    """Return the speed above or below the present one; in virtual time 0, as fast as it can, is the highest."""
+    """Return the next speed above or below the present one; in virtual time 0, as fast as possible, is the highest."""
     clock = board.clock
     if not clock.speed:
         return 0.0 if is_faster else 1e6
@@ -32,12 +32,12 @@ def next_speed(board: Board, is_faster: bool) -> float:
 
 
 def read_until(text: str, board: Board) -> dict[str, Any]:
-    """Return the arguments of :meth:`qbatch.tui.source.MonitorSource.drive` for "run until" ...
+    """Return the arguments of :meth:`qbatch.tui.source.MonitorSource.drive` for "run until".
 
-    ``start 17``, ``end 17``, ``5 jobs``, an instant (``2026-11-21T08:00``) or ``+1:30:00`` from now.
+    The text is ``start 17``, ``end 17``, ``5 jobs``, an instant (``2026-11-21T08:00``) or ``+1:30:00`` from now.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: the text is none of these.
     """
     words = text.split()
     if len(words) == 2 and words[0] in ("start", "end"):
@@ -48,10 +48,10 @@ def read_until(text: str, board: Board) -> dict[str, Any]:
 
 
 def read_instant(text: str, now: int, begin: int, length: int) -> int:
-    """Return the instant that a text means: ISO, ``+1h`` or ``-1h`` from ``now``, ``50%`` of a recording.
+    """Return the instant of a text: ISO, ``+1h`` or ``-1h`` from ``now``, ``50%`` of a recording.
 
     Raises:
-        UsageError: it means none.
+        UsageError: the text is none of these.
     """
     word = text.strip()
     try:
@@ -67,7 +67,7 @@ def read_instant(text: str, now: int, begin: int, length: int) -> int:
     except (ValueError, OverflowError):
         percent = ", 50%" if length else ""
         raise UsageError(
-            f"{clean(word)!r} is no instant; write 2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"
+            f"{clean(word)!r} is not an instant; write 2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Which job has which processors of which host, for the host grid: dealt out as jobs start, given back as they end.
+"""The processors of each job on each host, for the host grid: assigned when jobs start, released when they end.
 
-A suspended job keeps its place in the picture for as long as nobody runs there: who starts takes what is free, and then what
-belongs to suspended jobs.
+A suspended job keeps its place in the picture until another job runs there: a starting job gets free processors first, and
+then those of suspended jobs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Runs = list[tuple[int, int]]
 
 
 class ShownHost:
-    """One host: its record, what is free of it, who runs where and who is suspended where (job -> runs of processors), and
-    memory by job.  ``lendable``: the processors of suspended jobs on which nobody runs."""
+    """One host: its record, its free processors, the running and the suspended jobs (job -> runs of processors), and memory by
+    job.  ``lendable``: the processors of suspended jobs on which no job runs."""
 
     def __init__(self, record: HostRecord) -> None:
         self.record = record
@@ -30,12 +30,12 @@ class ShownHost:
 
     @property
     def busy(self) -> int:
-        """Processors on which somebody runs."""
+        """Number of processors on which a job runs."""
         return _count(run for runs in self.runs.values() for run in runs)
 
     @property
     def lent(self) -> Runs:
-        """Processors of suspended jobs on which others run."""
+        """Processors of suspended jobs on which other jobs run."""
         theirs = self.runs.values()
         return [
             (max(low, first), min(high, last))
@@ -44,35 +44,35 @@ class ShownHost:
         ]  # fmt: skip
 
     def take(self, job: str, procs: int) -> Runs:
-        """Give a job processors to run on: free ones, then those of suspended jobs; fewer if there are not so many."""
+        """Assign processors to a job: free ones, then those of suspended jobs; fewer if there are not enough."""
         taken = self.free.take(procs)
         taken += self.lendable.take(procs - _count(taken))
         self.runs.setdefault(job, []).extend(taken)
         return taken
 
     def give_back(self, job: str) -> int:
-        """A job runs here no more; return on how many processors it did."""
+        """Release the processors of a job; return their number."""
         runs = self.runs.pop(job, [])
         for low, high in runs:
             self._give(low, high)
         return _count(runs)
 
     def stop(self, job: str) -> int:
-        """A job is suspended: others may run in its place; return on how many processors it ran."""
+        """Suspend a job, so that others may run in its place; return the number of its processors."""
         if job not in self.runs:
             return 0
         self.stopped[job] = list(self.runs[job])
         return self.give_back(job)
 
     def resume(self, job: str) -> int:
-        """A suspended job goes on, where it was as far as nobody runs there; return on how many processors."""
+        """Resume a suspended job, in its old place if no job runs there; return the number of its processors."""
         owned = self.stopped.pop(job, [])
         taken = [part for low, high in owned for part in self.lendable.remove(low, high)]
         self.runs.setdefault(job, []).extend(taken)
         return _count(taken) + _count(self.take(job, _count(owned) - _count(taken)))
 
     def forget(self, job: str) -> int:
-        """A job has gone; return on how many processors it ran."""
+        """Remove a job; return the number of processors on which it ran."""
         self.memory.pop(job, None)
         for low, high in self.stopped.pop(job, []):
             for part in self.lendable.remove(low, high):
@@ -80,7 +80,7 @@ class ShownHost:
         return self.give_back(job)
 
     def _give(self, low: int, high: int) -> None:
-        """Processors on which nobody runs any more belong to who is suspended there, or are free."""
+        """Return released processors to the job that is suspended there, or to the free ones."""
         for first, last in sorted(run for runs in self.stopped.values() for run in runs):
             first, last = max(first, low), min(last, high)
             if first >= last:
@@ -93,7 +93,7 @@ class ShownHost:
             self.free.give(low, high)
 
     def copy(self) -> ShownHost:
-        """Return a place that goes on by itself."""
+        """Return an independent copy."""
         twin = ShownHost(self.record)
         twin.free, twin.lendable = self.free.copy(), self.lendable.copy()
         twin.runs = {job: list(runs) for job, runs in self.runs.items()}
@@ -103,7 +103,7 @@ class ShownHost:
 
     @property
     def memory_used(self) -> int:
-        """Bytes in use by jobs that asked for memory."""
+        """Bytes used by jobs that request memory."""
         return sum(self.memory.values())
 
 
@@ -123,17 +123,17 @@ class ShownHosts:
         return sum(place.record.cpus for place in self.places.values())
 
     def load(self, hosts: Iterable[HostRecord], running: Iterable[JobRecord]) -> None:
-        """Begin anew with these hosts and what runs on them."""
+        """Start again with these hosts and their running jobs."""
         self.places = {host.name: ShownHost(host) for host in hosts}
         self._touched = None
         self._homes = {}
         self.busy = 0
-        # Who is suspended comes first, and who runs in his place takes it from him.
+        # Suspended jobs come first; jobs that run in their place then take the processors.
         for job in sorted(running, key=lambda job: job.state != "S"):
             self.start(job)
 
     def update(self, host: HostRecord) -> None:
-        """Take what is new of a host; its processors stay as they are unless their number changes."""
+        """Update a host; its processors stay assigned unless their number changes."""
         self._touch(host.name)
         place = self.places.get(host.name)
         if place is None or place.record.cpus != host.cpus:
@@ -142,7 +142,7 @@ class ShownHosts:
         place.record = host
 
     def start(self, job: JobRecord) -> None:
-        """A job has processors from now on; one that is suspended has a place."""
+        """Assign processors to a started job; a suspended one keeps a place."""
         for name, procs, memory in chunks_of(job):
             place = self.places.get(name)
             if place is None:
@@ -158,19 +158,19 @@ class ShownHosts:
             self.stop(job.id)
 
     def stop(self, job: str) -> None:
-        """A job is suspended."""
+        """Suspend a job."""
         for place in self._homes.get(job, ()):
             self._touch(place.record.name)
             self.busy -= place.stop(job)
 
     def resume(self, job: str) -> None:
-        """A suspended job goes on."""
+        """Resume a suspended job."""
         for place in self._homes.get(job, ()):
             self._touch(place.record.name)
             self.busy += place.resume(job)
 
     def end(self, job: str) -> None:
-        """A job has none any more."""
+        """Remove an ended job."""
         for place in self._homes.pop(job, ()):
             self._touch(place.record.name)
             self.busy -= place.forget(job)
@@ -180,7 +180,7 @@ class ShownHosts:
             self._touched.add(name)
 
     def follow(self, other: ShownHosts) -> None:
-        """Show what another grid shows now, to be looked at only; what has not changed since the last time is not copied."""
+        """Copy another grid for display; hosts that have not changed since the last time are not copied."""
         touched, other._touched = other._touched, set()
         if touched is None or self._followed is not other:
             self.places = {name: place.copy() for name, place in other.places.items()}
@@ -189,7 +189,7 @@ class ShownHosts:
         self.busy, self._followed = other.busy, other
 
     def copy(self) -> ShownHosts:
-        """Return a grid that goes on by itself."""
+        """Return an independent copy."""
         twin = ShownHosts()
         twin.busy = self.busy
         for name, place in self.places.items():
@@ -203,7 +203,7 @@ def _count(runs: Iterable[tuple[int, int]]) -> int:
 
 
 def chunks_of(job: JobRecord) -> list[tuple[str, int, int]]:
-    """Return (host, processors, bytes) of each chunk of a running job, as ``exec_vnode`` or ``exec_host`` says."""
+    """Return (host, processors, bytes) of each chunk of a running job, from ``exec_vnode`` or ``exec_host``."""
     found = []
     if job.exec_vnode:
         for part in job.exec_vnode.split("+"):

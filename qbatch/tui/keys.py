@@ -1,4 +1,4 @@
-"""The keys that do something to jobs, hosts, queues and time; the application takes them in."""
+"""The key actions on jobs, hosts, queues and time, which the application inherits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.results.shown import clean, short_span
-from qbatch.tui import deeds, driving
+from qbatch.tui import actions, driving
 from qbatch.tui.board import Board
 from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable
@@ -26,22 +26,22 @@ _NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
 
 
 class Watching(App[None]):
-    """What the keys need of the application: the board, what is shown of it, and where it comes from."""
+    """The part of the application that the keys need: the board, the shown copy of it, and its source."""
 
     board: Board
     shown: Board
     source: MonitorSource
 
     async def show_screen(self, screen: Screen[Any]) -> Any:
-        """Show a screen and give its answer."""
+        """Show a screen and return its answer."""
         return await self.push_screen_wait(screen)
 
     def complain(self, text: str) -> None:
-        """Say why something was not done."""
+        """Report why an action was not done."""
         self.notify(clean(text), severity="warning", markup=False)
 
     def chosen_jobs(self) -> list[JobRecord]:
-        """Return the jobs that are marked where the cursor is, else the one under it."""
+        """Return the marked jobs of the table in focus, else the job under the cursor."""
         table = self.screen.query_one(JobTable) if isinstance(self.screen, HostScreen) else self.focused
         if isinstance(table, JobTable) and not isinstance(self.screen, JobScreen):
             return list(table.chosen_rows)
@@ -63,19 +63,19 @@ class Watching(App[None]):
         return None
 
 
-class DeedKeys(Watching):
-    """Jobs, hosts and queues."""
+class ActionKeys(Watching):
+    """Keys for jobs, hosts and queues."""
 
     def action_job(self, what: str) -> None:
-        """Do something to the jobs that are marked, or to the one under the cursor, after a question."""
+        """Act on the marked jobs, or on the one under the cursor, after a question."""
         jobs = self.chosen_jobs()
         if not jobs:
             self.complain(_NO_JOB)
         else:
-            self.run_worker(self._do(deeds.to_jobs(what, jobs, self.board, self.source, self.show_screen)))
+            self.run_worker(self._do(actions.to_jobs(what, jobs, self.board, self.source, self.show_screen)))
 
     def action_copy(self) -> None:
-        """Copy the identifiers of the jobs that are marked, or of the one under the cursor, for other programs."""
+        """Copy the identifiers of the marked jobs, or of the one under the cursor."""
         names = " ".join(job.id for job in self.chosen_jobs())
         if not names:
             self.complain(_NO_JOB)
@@ -84,7 +84,7 @@ class DeedKeys(Watching):
             self.notify(f"copied: {clean(names)}", markup=False)
 
     def action_job_tab(self, tab: str) -> None:
-        """Open the job under the cursor at a tab."""
+        """Open the job under the cursor with a tab."""
         job = self.chosen_job()
         if job is None:
             self.complain(_NO_JOB)
@@ -92,13 +92,13 @@ class DeedKeys(Watching):
             self.push_screen(JobScreen(self.shown, self.source, job.id, tab))
 
     def action_host(self, name: str = "") -> None:
-        """Drain the host under the cursor, or let it go on."""
+        """Drain the host under the cursor, or resume it."""
         hosts = self.focused
         name = name or (hosts.current if isinstance(hosts, HostPanel) else "")
         if not name:
             self.complain("go to a host first: key 1, then the arrows")
         else:
-            self.run_worker(self._do(deeds.to_host(name, self.board, self.source, self.show_screen)))
+            self.run_worker(self._do(actions.to_host(name, self.board, self.source, self.show_screen)))
 
     def action_queue(self, what: str) -> None:
         """Enable, disable, start or stop the queue under the cursor."""
@@ -107,17 +107,17 @@ class DeedKeys(Watching):
             self.complain("go to a queue first: key 7, then the arrows")
         else:
             self.run_worker(
-                self._do(deeds.to_queue(what, table.current.name, self.board, self.source, self.show_screen))
+                self._do(actions.to_queue(what, table.current.name, self.board, self.source, self.show_screen))
             )
 
-    async def _do(self, deed: Awaitable[deeds.CommandResult | None]) -> None:
-        done = await deed
+    async def _do(self, action: Awaitable[actions.CommandResult | None]) -> None:
+        done = await action
         if done is not None:
             self.notify(clean(done.text), severity="information" if done.is_done else "error", markup=False)
 
 
 class TimeKeys(Watching):
-    """Scaled and virtual time, and recordings."""
+    """Keys for scaled and virtual time and for recordings."""
 
     def action_drive(self, what: str) -> None:
         """Pause, play, step, faster, slower."""
@@ -139,15 +139,15 @@ class TimeKeys(Watching):
         self.run_worker(drive())
 
     def action_until(self) -> None:
-        """Ask until when time shall run."""
+        """Ask for the instant until which time runs."""
         hint = "start 17 · end 17 · 5 jobs · +2h · 2026-11-21T08:00"
         self._ask_time("Run until?", hint, lambda text: driving.read_until(text, self.board))
 
     def action_jump(self) -> None:
-        """Ask where to jump in a recording."""
+        """Ask for an instant of a recording."""
         played = self.source.progress()
         if played is None:
-            self.complain("only a recording can be jumped in; a daemon in virtual time takes u (run until)")
+            self.complain("only a recording allows jumps; with a daemon in virtual time use u (run until)")
             return
         now, length = played
         begin = self.board.now() - now

@@ -1,4 +1,4 @@
-"""A live daemon as a source: its events as they are pushed, questions on the same connection, reconnecting by itself."""
+"""A live daemon as a source: its pushed events, requests on the same connection, and automatic reconnection."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LONGEST_PAUSE = 2.0
 """Seconds between two attempts to reach a daemon that has gone."""
 
 PHASE_PAUSE = 1.0
-"""Seconds between two questions whose slice it is."""
+"""Seconds between two requests for the current slice."""
 
 REFILL = WINDOW // 2
-"""With fewer waiting jobs than this on the board, and more at the daemon, a further page is asked for."""
+"""Number of waiting jobs on the board below which another page is requested, if the daemon has more."""
 
 PATIENCE = 3.0
-"""Seconds after which a daemon that does not answer is said to hang."""
+"""Seconds without an answer after which the daemon is reported as not answering."""
 
 _PIECE = 1 << 18
 
@@ -50,8 +50,8 @@ class Live:
     """The daemon at a socket.
 
     Args:
-        path: its socket; None: where it usually is.
-        recorder: is given each whole picture and each event, to write them down.
+        path: its socket; None for the usual one.
+        recorder: records each whole picture and each event.
     """
 
     is_live = True
@@ -76,26 +76,26 @@ class Live:
 
     @property
     def title(self) -> str:
-        """Where the daemon listens."""
+        """The socket of the daemon."""
         return self.path
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the connection, empty if nothing is: it is gone, or an answer is long in coming."""
+        """The problem of the connection, empty if there is none: the daemon is gone, or an answer is late."""
         if self._trouble or not self._asked:
             return self._trouble
         since = time.monotonic() - min(self._asked.values())
         return f"no answer for {since:.0f} s" if since >= PATIENCE else ""
 
     def progress(self) -> tuple[int, int] | None:
-        """A daemon has no length."""
+        """Return None: a daemon has no length."""
         return None
 
     async def run(self, board: Board) -> None:
-        """Connect, take a whole picture, follow the events; begin again when the daemon comes back.
+        """Connect, load a whole picture, follow the events; start again when the daemon comes back.
 
         Raises:
-            NoDaemon: nobody listens at the very first attempt.
+            NoDaemon: nothing listens at the first attempt.
         """
         self._board = board
         pause = 0.0
@@ -139,7 +139,7 @@ class Live:
                 await reading
 
     async def _follow_unannounced(self, board: Board) -> None:
-        """Ask again for what no event tells: the policy, whose slice it is, and the queues of hosts."""
+        """Ask again for what no event reports: the policy, the current slice, and the queues of hosts."""
         while True:
             await asyncio.sleep(PHASE_PAUSE)
             server, was = await self.ask(ServerStatus(), ServerRecord), board.server
@@ -150,9 +150,9 @@ class Live:
                 board.changed.add("server")
 
     async def load(self, board: Board) -> None:
-        """Subscribe and take a whole picture.
+        """Subscribe and load a whole picture.
 
-        The picture takes several questions; what happens between the first and the last answer is kept, and applied after it.
+        The picture takes several requests; events between the first and the last answer are kept and applied after it.
         """
         async with self._loading:
             self._kept = []
@@ -172,7 +172,7 @@ class Live:
         self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
 
     def _record(self, board: Board, write: Callable[[Any], None]) -> None:
-        """Write something down; a recording that cannot be written ends, and the monitor goes on."""
+        """Record something; a recording that cannot be written ends, and the monitor continues."""
         if self._recorder is not None:
             try:
                 write(self._recorder)
@@ -184,7 +184,7 @@ class Live:
         return msgspec.structs.replace(self._filter, subjobs=True)
 
     async def choose_waiting(self, users: tuple[str, ...], queues: tuple[str, ...]) -> None:
-        """Let the daemon choose which waiting jobs are on the board (a filter over more than one page)."""
+        """Make the daemon filter the waiting jobs on the board (for a filter over more than one page)."""
         assert self._board is not None
         self._filter = msgspec.structs.replace(self._filter, users=users, queues=queues)
         waiting = await self._pages(self._waiting_request(), WINDOW)
@@ -192,7 +192,7 @@ class Live:
         self._board.more_waiting(waiting)
 
     async def _pages(self, request: JobStatus, most: int = sys.maxsize) -> list[JobRecord]:
-        """Return the jobs of all pages, or the first so many."""
+        """Return the jobs of all pages, or the first ``most``."""
         found: list[JobRecord] = []
         while True:
             page = await self.ask(request, Jobs)
@@ -202,11 +202,11 @@ class Live:
             request = msgspec.structs.replace(request, after=page.next)
 
     async def ask(self, request: Request, kind: type[Result]) -> Result:
-        """Ask the daemon one thing.
+        """Send one request to the daemon.
 
         Raises:
-            Refusal: it says no.
-            ConnectionLost: it has gone.
+            Refusal: the daemon refuses.
+            ConnectionLost: the daemon is gone.
         """
         if self._writer is None:
             raise NoDaemon(self.path, 111)
@@ -228,7 +228,7 @@ class Live:
             raise Refusal("protocol-version", f"the daemon's answer cannot be read ({error})") from None
 
     async def drive(self, action: str, **given: Any) -> None:
-        """Drive the server's clock."""
+        """Control the server's clock."""
         clock = await self.ask(Time(action=action, **given), ClockRecord)
         if self._board is not None:
             self._board.set_clock(clock)
@@ -242,7 +242,7 @@ class Live:
                     if frame.event is None:
                         self._take_instant(board)
                         self._answer(frame)
-                        # Who asked takes the answer before the events that come after it.
+                        # The requester gets the answer before the events that follow it.
                         await asyncio.sleep(0)
                     elif self._kept is not None:
                         self._kept.append(frame.event)
@@ -260,7 +260,7 @@ class Live:
         raise ConnectionLost(f"the daemon at {self.path} has gone")
 
     def _take_instant(self, board: Board) -> None:
-        """Take the events of an instant, all at once: none of them is seen without the others."""
+        """Apply all events of an instant at once, so that none of them is seen without the others."""
         instant, self._instant = self._instant, []
         for event in instant:
             self._take(event, board)
@@ -273,11 +273,11 @@ class Live:
     def _take(self, event: EventRecord, board: Board) -> None:
         self._record(board, lambda recorder: recorder.event(event))
         board.apply(event)
-        if event.kind == "queue" and not event.queue:  # the configuration was read again: all may be new
+        if event.kind == "queue" and not event.queue:  # the configuration was read again: every queue may be new
             self._later(self.load(board))
         elif event.kind in ("host", "queue"):
             self._want(board, event.kind, event.host)
-        elif event.kind == "moved":  # the event bears the counts of the queue that it went to
+        elif event.kind == "moved":  # the event has the counts of the destination queue
             self._want(board, "queue", "")
         if event.record is not None and event.record.is_array and event.kind != "ended":
             self._want(board, "array", event.job)
@@ -296,7 +296,7 @@ class Live:
         task.add_done_callback(self._tasks.discard)
 
     def _want(self, board: Board, what: str, name: str) -> None:
-        """Ask soon for something of which an event tells only that it has changed; many at a time are one question."""
+        """Ask soon for something that an event only reports as changed; many such requests are sent as one."""
         self._wanted.add((what, name))
         if len(self._wanted) == 1:
             self._later(self._ask_wanted(board))
@@ -310,14 +310,14 @@ class Live:
             board.set_queues((await self.ask(QueueStatus(), Queues)).queues)
         for array in sorted(name for what, name in wanted if what == "array"):
             await self._ask_members(board, array)
-        if any(what != "array" for what, _ in wanted):  # no event says it: a recording needs a picture
+        if any(what != "array" for what, _ in wanted):  # no event reports it, so a recording needs a picture
             server = msgspec.structs.replace(board.server, clock=msgspec.structs.replace(board.clock, now=board.now()))
             places = [place.record for place in board.grid.places.values()]
             jobs = list(board.running.values()), list(board.waiting.values())
             self._record(board, lambda recorder: recorder.picture(server, places, list(board.queues.values()), *jobs))
 
     async def _ask_members(self, board: Board, array: str) -> None:
-        """What happens to an array as a whole is one event: look at its members, as many as are in the window."""
+        """Update the members of an array after an event about the whole array, as many as are in the window."""
         number = array.partition("[")[0]
         before = str(int(number) - 1) if number.isdecimal() and int(number) > 1 else ""
         request = msgspec.structs.replace(self._waiting_request(), after=before)
@@ -325,17 +325,17 @@ class Live:
         board.set_members(f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")])
 
     async def _fill(self, board: Board) -> None:
-        """Ask for a further page of waiting jobs, after the last one on the board."""
+        """Ask for another page of waiting jobs, after the last one on the board."""
         try:
             request = self._waiting_request()
             last = next(reversed(board.waiting), "")
             page = await self.ask(msgspec.structs.replace(request, after=last), Jobs)
             board.more_waiting(page.jobs)
-            if not page.jobs and last:  # the ones that wait stand before: look from the begin
+            if not page.jobs and last:  # the waiting ones are earlier: start from the beginning
                 page = await self.ask(request, Jobs)
                 board.more_waiting(page.jobs)
         finally:
-            # Once a second at most, however many events come.
+            # At most once a second, however many events come.
             await asyncio.sleep(1.0)
             self._is_filling = False
 

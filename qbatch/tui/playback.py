@@ -1,4 +1,4 @@
-"""A recording as a source: played, paused, stepped, jumped in; a keyframe now and then makes going back cheap."""
+"""A recording as a source: it plays, pauses, steps and jumps; occasional keyframes make going back cheap."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TICK = 0.05
 """Seconds between two looks at the clock."""
 
 EVERY = 4096
-"""Events between two keyframes, in a recording of ordinary length."""
+"""Events between two keyframes, in a recording of usual length."""
 
 MOST_KEYFRAMES = 64
-"""When there are more, every second one is given up."""
+"""Most keyframes; above this number every second one is dropped."""
 
 WHOLE = 120.0
-"""Seconds of the wall for the whole recording at the first speed."""
+"""Seconds of real time for the whole recording at the first speed."""
 
 TURN = 2000
-"""Events after which the screen gets its turn."""
+"""Events after which the screen may update."""
 
 
 class Playback:
@@ -40,7 +40,7 @@ class Playback:
 
     Args:
         tape: the events.
-        wall: seconds of a clock that never jumps.
+        wall: returns the seconds of a clock that never jumps.
     """
 
     is_live = False
@@ -64,11 +64,11 @@ class Playback:
 
     @property
     def title(self) -> str:
-        """What is played."""
+        """The name of the recording."""
         return self.tape.title
 
     def progress(self) -> tuple[int, int] | None:
-        """How far it has been played and how long it is, in microseconds."""
+        """The played and the total length, in microseconds."""
         if not len(self.tape.at):
             return (0, 0)
         return self._now - self.tape.at[0], self.tape.at[-1] - self.tape.at[0]
@@ -80,7 +80,7 @@ class Playback:
         board.is_driven = True
         await self._show(board, 0)
         self._mark = self._wall()
-        self._tell()
+        self._set_clock()
         while True:
             await asyncio.sleep(TICK)
             async with self._lock:
@@ -97,16 +97,16 @@ class Playback:
         last = self.tape.at[-1] if len(self.tape.at) else self._now
         stopped = await self._forward(board, bisect_right(self.tape.at, goal))
         self._now = board.clock.now if stopped else min(goal, last)
-        self._tell()
+        self._set_clock()
         is_reached = self._until is not None and self._until[0] == "until" and self._now >= int(self._until[1])
         if stopped or is_reached or self._now >= last:
             self.is_paused, self._until = True, None
-            self._tell()
+            self._set_clock()
 
     async def _forward(self, board: Board, place: int) -> bool:
-        """Apply the events up to a place, which is between two instants; tell whether what was waited for has happened.
+        """Apply the events up to a place between two instants; return whether the awaited event has happened.
 
-        The screen gets its turn between two instants only, and all of the instant happens for which was waited.
+        The screen updates between two instants only, and all events of the awaited instant are applied.
         """
         turn, is_over = self._place + TURN, False
         while self._place < place:
@@ -123,12 +123,12 @@ class Playback:
             is_between = self._place == len(self.tape.at) or self.tape.at[self._place] != event.at
             if self._place >= turn and is_between:
                 turn, self._now = self._place + TURN, event.at
-                self._tell()
+                self._set_clock()
                 await asyncio.sleep(0)
         return is_over
 
     def _keep(self, board: Board) -> None:
-        """Keep the present state; its log of events is on the tape, and would be most of it."""
+        """Keep the present state as a keyframe, without its log of events, which is on the tape."""
         frame = self._keyframes[self._place] = board.keyframe()
         frame.events.clear()
         if len(self._keyframes) > MOST_KEYFRAMES:
@@ -156,7 +156,7 @@ class Playback:
             board.load(server, picture.hosts, picture.queues, picture.running, picture.waiting)
 
     async def _show(self, board: Board, place: int) -> None:
-        """Show the state before an event: go on from here, or from the last keyframe before it."""
+        """Show the state before an event: continue from here, or from the last keyframe before it."""
         start = max((each for each in self._keyframes if each <= place), default=0)
         if place < self._place or start > self._place:
             if start in self._keyframes:
@@ -178,12 +178,12 @@ class Playback:
             known, mode="scaled", now=now, speed=self.speed, is_paused=self.is_paused, until=until
         )
 
-    def _tell(self) -> None:
+    def _set_clock(self) -> None:
         assert self._board is not None
         self._board.set_clock(self._clock(self._now))
 
     async def drive(self, action: str, **given: Any) -> None:
-        """Drive the recording: pause, play, speed, step, until..., jump.
+        """Control the recording: pause, play, speed, step, until..., jump.
 
         Raises:
             Refusal: the value cannot be used.
@@ -207,12 +207,12 @@ class Playback:
                 case "until" | "until-start" | "until-end" | "until-count":
                     wanted = given.get("at") if action == "until" else given.get("job") or given.get("count") or 1
                     if wanted is None:
-                        raise Refusal("bad-value", "say an instant")
+                        raise Refusal("bad-value", "name an instant")
                     self._until, self.is_paused = (action, wanted), False
                 case _:
-                    raise Refusal("bad-value", f"{action!r} is nothing to do with a recording")
+                    raise Refusal("bad-value", f"{action!r} is not possible with a recording")
             self._mark = self._wall()
-            self._tell()
+            self._set_clock()
 
     async def _step(self, board: Board) -> None:
         self.is_paused = True
@@ -229,10 +229,10 @@ class Playback:
         self._now = at
 
     async def ask(self, request: Request, kind: type[Result]) -> Result:
-        """Answer what a recording knows: jobs on the board, jobs that have ended.
+        """Answer from the recording: jobs on the board, ended jobs.
 
         Raises:
-            Refusal: only a live daemon knows.
+            Refusal: only a live daemon has the answer.
         """
         answer: Any = None
         if isinstance(request, History):
@@ -242,7 +242,7 @@ class Playback:
                 jobs=tuple(job for name in request.jobs if (job := self._job(name)) is not None), now=self._now
             )
         if not isinstance(answer, kind):
-            raise Refusal("bad-state", "this is a recording: only a live daemon can be asked or told that")
+            raise Refusal("bad-state", "this is a recording: only a live daemon can do that")
         return answer
 
     def _job(self, name: str) -> JobRecord | None:
@@ -256,7 +256,7 @@ class Playback:
         return None
 
     def _history(self, request: History) -> Jobs:
-        """The latest ended jobs first, before the present place."""
+        """Return the ended jobs before the present place, the latest first."""
         found: list[JobRecord] = []
         place = bisect_left(self._ends, self._place)
         after = int(request.after) if request.after.isdigit() else place
@@ -280,7 +280,7 @@ def _matches(job: JobRecord, request: History) -> bool:
 
 
 def _round(speed: float) -> float:
-    """Return the nearest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below."""
+    """Return the smallest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below this one."""
     for power in range(12):
         for step in (1, 2, 5):
             if step * 10**power >= speed:

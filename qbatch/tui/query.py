@@ -1,4 +1,4 @@
-"""The filter of the tables: ``user=alice state=Q procs>=64 sim*`` keeps the jobs that meet every word."""
+"""The filter of the tables: ``user=alice state=Q procs>=64 sim*`` keeps the jobs that satisfy every condition."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _NUMBERS: dict[str, tuple[Callable[[JobRecord], float | None], Callable[[str], f
 }
 
 FIELDS = (*_WORDS, *_NUMBERS)
-"""What can be asked for."""
+"""The fields of conditions."""
 
 
 class Condition(NamedTuple):
-    """One word of a filter: a field, how it is compared, and the value."""
+    """One condition of a filter: a field, a comparison, and a value."""
 
     field: str
     comparison: str
@@ -49,10 +49,10 @@ class Condition(NamedTuple):
 
 
 class Query:
-    """A filter; an empty one keeps everything.
+    """A filter; an empty one keeps every job.
 
     Raises:
-        UsageError: a word cannot be read; it names the word and what could be meant.
+        UsageError: a condition cannot be parsed; the message names it and a suggestion.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -61,11 +61,11 @@ class Query:
         self._tests = [_test(condition) for condition in self.conditions]
 
     def keeps(self, job: JobRecord) -> bool:
-        """Whether a job meets every word."""
+        """Whether a job satisfies every condition."""
         return all(test(job) for test in self._tests)
 
     def exact(self, field: str) -> tuple[str, ...]:
-        """Return the value that a field must have, as the daemon can choose by it; none if it need not."""
+        """Return the value that a field must have, for the daemon's own filter; empty if there is none."""
         found = [each.value for each in self.conditions if each.field == field and each.comparison == "="]
         return (found[0],) if len(found) == 1 and not set(found[0]) & set("*?[") else ()
 
@@ -99,13 +99,13 @@ def _test(condition: Condition) -> Callable[[JobRecord], bool]:
     try:
         limit = read(value)
     except ValueError:
-        raise UsageError(f"filter: {field}{sign}{value}: {value!r} is no value of {field}") from None
+        raise UsageError(f"filter: {field}{sign}{value}: {value!r} is not a value of {field}") from None
     compare = _OPERATORS[sign]
 
     def test(job: JobRecord) -> bool:
         try:
             found = number(job)
-        except ValueError:  # a recording may say what it likes
+        except ValueError:  # a recording may contain anything
             return False
         return found is not None and compare(found, limit)
 

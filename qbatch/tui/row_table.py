@@ -1,6 +1,6 @@
 """A table that draws only the rows on the screen: fixed widths, a cursor that stays on its row, sorting, any length.
 
-(Textual's own table measures every cell: 2,000 rows of eight columns take it 0.7 s, this one the 40 lines that show.)
+(Textual's own table measures every cell: 2,000 rows of eight columns take it 0.7 s; this one measures only the 40 visible lines.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from qbatch.tui.styled import Styled
 
 
 class TableColumn(NamedTuple):
-    """A column: ``text`` of a row, ``order`` to sort by, ``tone`` (the name of a component class) or None.
+    """A column: the ``text`` of a row, the key ``order`` to sort by, ``tone`` (the name of a component class) or None.
 
-    Where the columns up to the last vital one do not fit, those that give way go behind it, 1 first, then 2 ...
+    If the columns up to the last vital one do not fit, those with ``gives_way`` move behind it, 1 first, then 2 ...
     """
 
     key: str
@@ -42,8 +42,8 @@ class RowTable(Styled, can_focus=True):
 
     Args:
         columns: all columns, in order.
-        key: tells a row from the others for as long as it is there.
-        empty: what is said when there is no row.
+        key: returns a value that identifies a row.
+        empty: the message for a table without rows.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -87,14 +87,14 @@ class RowTable(Styled, can_focus=True):
             self.row = row
 
     class Sorted(Message):
-        """The order was changed; whoever fills the table fills it again."""
+        """The order was changed; the owner of the table fills it again."""
 
         def __init__(self, table: RowTable) -> None:
             super().__init__()
             self.table = table
 
     class NearEnd(Message):
-        """The cursor has come to the last rows."""
+        """The cursor has reached the last rows."""
 
         def __init__(self, table: RowTable) -> None:
             super().__init__()
@@ -115,7 +115,7 @@ class RowTable(Styled, can_focus=True):
         self.visible_columns = self.columns
 
     def _arrange(self) -> None:
-        """Put the columns that are shown in order: what is vital can be seen without sliding."""
+        """Put the shown columns in order, so that vital ones are visible without scrolling."""
         chosen = [column for column in self.columns if column.key in self.shown]
         room = self.scrollable_content_region.width
         behind: list[TableColumn] = []
@@ -133,25 +133,25 @@ class RowTable(Styled, can_focus=True):
 
     @property
     def chosen_rows(self) -> list[Any]:
-        """The rows that are marked, else the one under the cursor."""
+        """The marked rows, else the row under the cursor."""
         marked = [row for row in self.rows if self.key(row) in self.marked]
         return marked or ([] if self.current is None else [self.current])
 
     def action_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away, and go to the next one."""
+        """Mark the row under the cursor, or remove its mark, and go to the next row."""
         if self.current is not None:
             self.marked ^= {self.key(self.current)}
             self._go(self.cursor + 1)
             self.marks_changed()
 
     def action_mark_all(self) -> None:
-        """Mark every row that is shown; take the marks away where all have one."""
+        """Mark every shown row; remove the marks if all rows have one."""
         keys = {self.key(row) for row in self.rows}
         self.marked = set() if keys == self.marked else keys
         self.marks_changed()
 
     def marks_changed(self) -> None:
-        """Draw the marks; a table that tells how many there are does it here."""
+        """Draw the marks; a subclass shows their number here."""
         self.refresh()
 
     @property
@@ -160,7 +160,7 @@ class RowTable(Styled, can_focus=True):
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def fill(self, rows: Sequence[Any]) -> None:
-        """Show these rows, in the chosen order; the cursor stays on its row, or else on its line."""
+        """Show these rows in the chosen order; the cursor stays on its row, or else on its line."""
         column = next((each for each in self.columns if each.key == self.sort_key), None)
         self.rows = list(rows) if column is None else sorted(rows, key=column.order, reverse=self.is_reversed)
         key = self._cursor_key
@@ -169,7 +169,7 @@ class RowTable(Styled, can_focus=True):
             self.cursor = at if at is not None else self.cursor
         self.cursor = max(min(self.cursor, len(self.rows) - 1), 0)
         self._cursor_key = self.key(self.rows[self.cursor]) if self.rows else None
-        if self.marked:  # what cannot be seen is not acted upon
+        if self.marked:  # actions must not affect invisible rows
             self.marked &= {self.key(row) for row in self.rows}
         self._measure()
         self.refresh()
@@ -186,7 +186,7 @@ class RowTable(Styled, can_focus=True):
         self.measure(width, len(self.rows) + 1)
 
     def on_resize(self) -> None:
-        """Widths of columns are fixed, their order and the height are not."""
+        """Arrange the columns again: their widths are fixed, but not their order and the height."""
         self._measure()
         self.refresh()
 
@@ -201,7 +201,7 @@ class RowTable(Styled, can_focus=True):
         self._go(self.cursor + by * max(self.scrollable_content_region.height - 2, 1))
 
     def action_slide(self, by: int) -> None:
-        """Show what lies to the left or to the right."""
+        """Scroll to the left or to the right."""
         self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 
     def action_edge(self, which: int) -> None:
@@ -209,23 +209,23 @@ class RowTable(Styled, can_focus=True):
         self._go(len(self.rows) - 1 if which else 0)
 
     def action_open(self) -> None:
-        """Say which row was chosen."""
+        """Report the chosen row."""
         if self.current is not None:
             self.post_message(self.Opened(self, self.current))
 
     def action_sort(self) -> None:
-        """Sort by the next column, after the last one not at all."""
+        """Sort by the next column; after the last column, do not sort."""
         keys = ["", *(column.key for column in self.visible_columns)]
         place = keys.index(self.sort_key) if self.sort_key in keys else 0
         self.sort_by(keys[(place + 1) % len(keys)])
 
     def action_turn(self) -> None:
-        """Turn the order round."""
+        """Reverse the order."""
         self.is_reversed = not self.is_reversed
         self.post_message(self.Sorted(self))
 
     def sort_by(self, key: str) -> None:
-        """Sort by a column; by the same one again the other way round."""
+        """Sort by a column; by the same one again in reverse."""
         if key and key == self.sort_key:
             self.is_reversed = not self.is_reversed
         else:
@@ -235,14 +235,14 @@ class RowTable(Styled, can_focus=True):
     def _go(self, place: int) -> None:
         self.cursor = max(min(place, len(self.rows) - 1), 0)
         self._cursor_key = self.key(self.rows[self.cursor]) if self.rows else None
-        # The heading covers the first line of what is scrolled.
+        # The heading covers the first line of the scrolled area.
         self.scroll_to_region(Region(int(self.scroll_offset.x), self.cursor, 1, 2), animate=False, force=True)
         self.refresh()
         if self.cursor >= len(self.rows) - 2:
             self.post_message(self.NearEnd(self))
 
     def on_click(self, event: Click) -> None:
-        """A heading sorts, a row is chosen, the chosen row opens."""
+        """Sort by a clicked heading, choose a clicked row, open a chosen row."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -264,7 +264,7 @@ class RowTable(Styled, can_focus=True):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of what is on the screen."""
+        """Draw one line of the screen."""
         x, top = int(self.scroll_offset.x), int(self.scroll_offset.y)
         width = self.scrollable_content_region.width
         base = self.plain_style
@@ -304,10 +304,10 @@ class RowTable(Styled, can_focus=True):
         return line
 
     def _drawn(self, x: int, width: int) -> list[TableColumn]:
-        """Return the columns as they are drawn where cells ``x`` to ``x + width`` are on the screen.
+        """Return the columns as they are drawn if cells ``x`` to ``x + width`` are visible.
 
-        A column that is cut there is left blank, heading and all, for half a number is a wrong number.  A text is drawn as far as
-        it goes if its heading fits.
+        A column that is cut there is left blank with its heading, because half a number is a wrong number.  A text is drawn as
+        far as possible if its heading fits.
         """
         drawn, begin = [], 0
         for column in self.visible_columns:
@@ -331,12 +331,12 @@ def _nothing(_: Any) -> str:
 
 
 def _shortened(text: Callable[[Any], str], width: int) -> Callable[[Any], str]:
-    """Return what gives the same texts in so many cells."""
+    """Return a function that gives the same texts in this many cells."""
     return lambda row: _cell(text(row), width, is_right=False)
 
 
 def _cell(text: str, width: int, *, is_right: bool) -> str:
-    """Return a text in the width of its column, one space after it; what is too long ends in an ellipsis."""
+    """Return a text in the width of its column, one space after it; a longer text ends in an ellipsis."""
     if not text.isascii() or len(text) > width:
         if len(set_cell_size(text, width).rstrip()) < len(text.rstrip()):
             text = set_cell_size(text, width - 1) + "…"

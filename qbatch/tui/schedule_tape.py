@@ -1,7 +1,7 @@
 """A finished schedule as numbered events, so that a result plays in the monitor.
 
-A job that ran in pieces starts, is suspended and resumed, is resized or goes back to the queue where its pieces say so; one
-whose pieces are not known runs from its first start to its end.
+A job with several execution intervals starts, is suspended and resumed, is resized or returns to the queue as they show.  A
+job with unknown intervals runs from its first start to its end.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from qbatch.tui.tape import Picture
 from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration
 
-# In the order in which they happen at one instant: what gives processors back, what arrives, what takes some; then the end of
-# what never lasted.
+# Kinds in the order of one instant: first those that release processors, then arrivals, then those that take processors; then
+# the ends of jobs of no length.
 _ENDED, _SUSPENDED, _REQUEUED, _SUBMITTED, _SHRUNK, _GROWN, _RESUMED, _STARTED, _ENDED_AT_ONCE = range(9)
 _KINDS = ("ended", "suspended", "requeued", "submitted", "resized", "resized", "resumed", "started", "ended")
 _WAITING = (0, 0, 1, 1, 0, 0, 0, -1, 0)
@@ -24,7 +24,7 @@ _STATES = {"submitted": "Q", "requeued": "Q", "suspended": "S", "ended": "F"}
 
 
 class ScheduleTape:
-    """What ran under one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
+    """The schedule of one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
 
     Args:
         schedule: a :class:`qbatch.model.record.Schedule`.
@@ -116,7 +116,7 @@ class ScheduleTape:
     def _attempt(
         self, job: int, piece: int, *, is_suspended: bool
     ) -> tuple[list[tuple[int, int]], int, list[tuple[int, int | None]]]:
-        """Return from when on a job's present attempt had how many processors, when it began, and its pauses so far."""
+        """Return the processors over time of a job's present attempt, its begin, and its pauses so far."""
         if piece < 0:
             start = int(self._schedule.start[job])
             return [(start, int(self._jobs.procs[job]))], start, []
@@ -132,7 +132,7 @@ class ScheduleTape:
 
 
 class _Piece(NamedTuple):
-    """From when until when a job ran, on how many processors, and whether the work was kept."""
+    """An execution interval of a job: begin, end, processors, and whether the work was kept."""
 
     begin: int
     end: int
@@ -141,7 +141,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces_by_job(schedule: Any) -> dict[int, list[_Piece]]:
-    """Return the pieces of each job that has any, in order of time; of no length only where a job has no other."""
+    """Return the intervals of each job with several, in order of time; one of no length only if a job has no other."""
     found: dict[int, list[_Piece]] = {}
     if schedule.pieces is not None:
         for job, begin, end, procs, _, is_kept in sorted(schedule.pieces.tolist()):
@@ -150,7 +150,7 @@ def _pieces_by_job(schedule: Any) -> dict[int, list[_Piece]]:
 
 
 def _of_pieces(job: int, pieces: list[_Piece]) -> list[tuple[int, int, int, int]]:
-    """Return what happens to a job after its submission: (instant, kind, job, the latest of its pieces)."""
+    """Return the events of a job after its submission: (instant, kind, job, index of its latest interval)."""
     events = [(pieces[0].begin, _STARTED, job, 0)]
     for place, (before, after) in enumerate(pairwise(pieces), 1):
         if not before.is_kept:

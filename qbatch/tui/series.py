@@ -1,4 +1,4 @@
-"""A quantity over time in a limited number of buckets: when they are full, every two become one."""
+"""A quantity over time in a limited number of buckets; when they are full, every two are merged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ CAPACITY = 480
 
 
 class Series:
-    """How busy the machine was, how many waited, how many jobs ended, from the first look until now.
+    """The busy processors, waiting jobs and ended jobs over time, from the first look until now.
 
     Times are microseconds on the server's clock; ``width`` is the length of a bucket.  ``busy`` and ``waiting`` hold
-    integrals (processors x microseconds, jobs x microseconds), so that two buckets are one by addition.
+    integrals (processors x microseconds, jobs x microseconds), so that two buckets are merged by addition.
     """
 
     def __init__(self, width: int = 1_000_000) -> None:
@@ -25,7 +25,7 @@ class Series:
         self._levels = (0, 0)
 
     def note(self, at: int, busy: int, waiting: int, ended: int = 0) -> None:
-        """From ``at`` on, ``busy`` processors and ``waiting`` jobs; ``ended`` jobs ended at it."""
+        """Record ``busy`` processors and ``waiting`` jobs from ``at`` on, and ``ended`` jobs at it."""
         if self.begin is None:
             self.begin = self._last = at
             self._open()
@@ -40,7 +40,7 @@ class Series:
         self.ended[-1] += ended
 
     def means(self) -> tuple[list[float], list[float]]:
-        """Return the mean of each bucket: busy processors, waiting jobs; of the last one so far."""
+        """Return the mean of each bucket, of the last one so far: busy processors, waiting jobs."""
         if self.begin is None:
             return [], []
         passed = self._last - (self.begin + (len(self.busy) - 1) * self.width)
@@ -51,7 +51,7 @@ class Series:
         )
 
     def copy(self) -> Series:
-        """Return a copy that goes on by itself."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin.busy, twin.waiting, twin.ended = list(self.busy), list(self.waiting), list(self.ended)
         return twin
@@ -62,14 +62,14 @@ class Series:
         self.ended.append(0)
 
     def _fill(self, until: int) -> None:
-        """Let the present levels last until an instant within the last bucket."""
+        """Extend the present levels until an instant within the last bucket."""
         passed = until - self._last
         self.busy[-1] += self._levels[0] * passed
         self.waiting[-1] += self._levels[1] * passed
         self._last = until
 
     def _halve(self) -> None:
-        """Make every two buckets one."""
+        """Merge every two buckets."""
         self.busy = [sum(self.busy[place : place + 2]) for place in range(0, len(self.busy), 2)]
         self.waiting = [sum(self.waiting[place : place + 2]) for place in range(0, len(self.waiting), 2)]
         self.ended = [sum(self.ended[place : place + 2]) for place in range(0, len(self.ended), 2)]

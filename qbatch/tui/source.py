@@ -1,4 +1,4 @@
-"""Where a board gets its facts from: a live daemon or a recording, behind one interface."""
+"""The interface of the sources of a board: a live daemon or a recording."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 class MonitorSource(Protocol):
-    """What feeds a board and answers questions."""
+    """A source that feeds a board and answers requests."""
 
     @property
     def title(self) -> str:
-        """What is watched, in a few words."""
+        """Short name of the source."""
         ...
 
     @property
     def is_live(self) -> bool:
-        """Whether there is a daemon that takes commands."""
+        """Whether there is a daemon that accepts commands."""
         ...
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the connection, empty if nothing is."""
+        """The problem of the connection, empty if there is none."""
         ...
 
     async def run(self, board: Board) -> None:
@@ -35,21 +35,21 @@ class MonitorSource(Protocol):
         ...
 
     async def ask(self, request: Request, kind: type[Result]) -> Result:
-        """Ask something or command something.
+        """Send a request or a command.
 
         Raises:
-            QbatchError: it is refused, or there is nobody to ask.
+            QbatchError: it is refused, or there is no daemon.
         """
         ...
 
     async def drive(self, action: str, **given: Any) -> None:
-        """Drive time: an action of :class:`qbatch.wire.requests.Time`, or ``jump`` (``at``) in a recording.
+        """Control time: an action of :class:`qbatch.wire.requests.Time`, or ``jump`` (``at``) in a recording.
 
         Raises:
-            QbatchError: it cannot be done here.
+            QbatchError: it is not possible here.
         """
         ...
 
     def progress(self) -> tuple[int, int] | None:
-        """How far a recording has been played: (now, length) in microseconds from its begin; None for a daemon."""
+        """The played and the total length of a recording, in microseconds; None for a daemon."""
         ...

@@ -1,4 +1,4 @@
-"""A scrolled view that keeps its styles and changes its height without laying the screen out anew."""
+"""A scrolled view that keeps its styles and changes its height without a new layout of the screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.scroll_view import ScrollView
 
 
 class Styled(ScrollView):
-    """Styles are looked up once until the theme, the focus or the style sheet changes (blending them is what costs)."""
+    """A view that looks styles up once, until the theme, the focus or the style sheet changes (blending them is slow)."""
 
     def __init__(self, **given: object) -> None:
         super().__init__(**given)  # type: ignore[arg-type]
@@ -31,12 +31,12 @@ class Styled(ScrollView):
         return found
 
     def notify_style_update(self) -> None:
-        """The styles have changed."""
+        """Forget the styles after a change."""
         self._kept.clear()
         super().notify_style_update()
 
     def measure(self, width: int, height: int) -> None:
-        """Set the size of what is scrolled; the screen is laid out anew only where a scroll bar comes or goes."""
+        """Set the size of the scrolled area; the screen is laid out again only if a scroll bar appears or disappears."""
         size, was = Size(width, height), self.virtual_size
         if size == was:
             return

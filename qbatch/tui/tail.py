@@ -1,4 +1,4 @@
-"""The end of a file that is being written: what is new in it, for the monitor and for ``qbatch output``."""
+"""The end of a file while it is written, for the monitor and for ``qbatch output``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 PIECE = 1 << 20
-"""Bytes that one look brings at most."""
+"""Most bytes that one read returns."""
 
 
 class OutputPart(NamedTuple):
-    """What a look has found: ``data``; ``is_anew``: it is the beginning; ``skipped``: so many bytes before it are left out."""
+    """The result of a read: ``data``; ``is_anew``: it is the beginning; ``skipped``: the number of bytes left out before it."""
 
     data: bytes
     is_anew: bool = False
@@ -20,13 +20,13 @@ class OutputPart(NamedTuple):
 
 
 class Tail:
-    """Reads on in the first of some files that is there.
+    """Reads the new data of the first of some files that exists.
 
-    A file that was exchanged or cut is read from its beginning again.
+    A file that was replaced or truncated is read from its beginning again.
 
     Args:
-        places: paths; one need not be there yet.
-        most: bytes of the end that are read at first (None: all).
+        places: paths; none need exist yet.
+        most: bytes of the end that are read first (None: all).
     """
 
     def __init__(self, places: Sequence[str] = (), most: int | None = None) -> None:
@@ -36,24 +36,24 @@ class Tail:
         self._identity: tuple[int, int] | None = None
 
     def follow(self, places: Sequence[str], *, is_same: bool = False) -> None:
-        """Read on elsewhere; ``is_same``: there is the same text (a spool was delivered), else from the beginning."""
+        """Continue in another file; ``is_same``: it has the same text (a delivered spool), else start at its beginning."""
         self.places = tuple(places)
         self._identity = None
         if not is_same:
             self._at = None
 
     def look(self) -> OutputPart:
-        """Return what has been written since the last look.
+        """Return what has been written since the last read.
 
         Raises:
             OSError: no file can be read; ``filename`` is the last place.
-            ValueError: it is no plain file.
+            ValueError: it is not a regular file.
         """
         handle = self._open()
         try:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
-                raise ValueError("no plain file")
+                raise ValueError("not a regular file")
             identity = (found.st_dev, found.st_ino)
             is_other = self._identity is not None and identity != self._identity
             is_anew = self._at is None or is_other or found.st_size < self._at

@@ -1,7 +1,7 @@
-"""Recorded runs: what a monitor wrote down while it watched, as numbered events.
+"""Recorded runs: what a monitor recorded while it watched, as numbered events.
 
-A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` wherever a
-whole picture was taken and ``{"event": ...}`` for each event, as the daemon sent it (docs/reference/protocol.md).
+A recording is UTF-8 JSON lines: a header (``{"schema": "qbatch.recording/1", ...}``), then ``{"picture": ...}`` for each whole
+picture and ``{"event": ...}`` for each event, as the daemon sent it (docs/reference/protocol.md).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class Picture(Record, frozen=True):
 
 
 class Tape(Protocol):
-    """Events in order, and what they begin from."""
+    """Events in order, with the pictures that they start from."""
 
     title: str
 
     @property
     def at(self) -> Sequence[int]:
-        """When each event happens, in microseconds, never going back."""
+        """The instant of each event, in microseconds, never decreasing."""
         ...
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Of what kind each event is."""
+        """The kind of each event."""
         ...
 
     def picture(self, place: int) -> Picture | None:
-        """Return the whole picture that was taken before an event, or None."""
+        """Return the whole picture before an event, or None."""
         ...
 
     def event(self, place: int) -> EventRecord:
@@ -75,7 +75,7 @@ _events = msgspec.json.Decoder(_EventLine)
 
 
 class TapeRecorder:
-    """Writes a recording, line by line; an interrupted one is whole up to its last line."""
+    """Writes a recording, line by line; an interrupted one is complete up to its last line."""
 
     def __init__(self, file: BinaryIO, version: str) -> None:
         self._file = file
@@ -98,10 +98,10 @@ class TapeRecorder:
 
 
 class FileTape:
-    """A recording in a file; events are read when they are played.
+    """A recording in a file; events are decoded when they are played.
 
     Raises:
-        InputError: it is not there, or it is no recording; with the line.
+        InputError: the file does not exist, or is no recording; the message names the line.
     """
 
     def __init__(self, path: str) -> None:
@@ -131,10 +131,10 @@ class FileTape:
             try:
                 line = _lines.decode(data[place:end])
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}, line {number}: no line of a recording ({error})") from None
+                raise InputError(f"{path}, line {number}: not a line of a recording ({error})") from None
             if number == 1 and line.schema != SCHEMA:
                 raise InputError(
-                    f"{path}: no recording of this version (schema {line.schema or 'missing'!r}, not {SCHEMA}); "
+                    f"{path}: not a recording of this version (schema {line.schema or 'missing'!r}, not {SCHEMA}); "
                     "qbatch top --record FILE makes one"
                 )
             if bytes(line.picture):
@@ -147,10 +147,10 @@ class FileTape:
                 self._ends.append(end)
             place = end + 1
         if 0 not in self._pictures:
-            raise InputError(f"{path}: a recording without a first picture; it was cut off when it began")
+            raise InputError(f"{path}: the recording has no first picture; it was cut off at its beginning")
 
     def picture(self, place: int) -> Picture | None:
-        """Return the whole picture that was taken before an event, or None."""
+        """Return the whole picture before an event, or None."""
         where = self._pictures.get(place)
         if where is None:
             return None

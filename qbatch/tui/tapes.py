@@ -1,4 +1,4 @@
-"""What ``qbatch top --recording`` can play, by its name: recordings, results, job rows."""
+"""Opens the inputs of ``qbatch top --recording``: recordings, results, job rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qbatch.tui.tape import FileTape, Tape
 
 
 def open_tape(text: str) -> Tape:
-    """Open what ``--recording`` names: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
+    """Open the input of ``--recording``: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
 
     Raises:
         InputError: it cannot be used.

@@ -190,7 +190,7 @@ def test_anonymous_numbers_are_the_same_in_a_later_import(
         (("slurm", "FILE", "-o", "FILE"), 2, "must be different files"),
         (("slurm", "FILE", "-o", "absent/x"), 4, "does not exist; create it first"),
         (("slurm", "absent", "-o", "x"), 3, "absent"),
-        (("pbs", ".", "-o", "x"), 2, "lies among the accounting files"),
+        (("pbs", ".", "-o", "x"), 2, "is among the accounting files"),
         (("slurm", "FILE", "-o", "x", "--unit", "gpus"), 2, "--unit 'gpus': use one of cores, nodes"),
         (("slurm", "FILE", "-o", "x", "--key", "k"), 2, "go with --anonymize"),
         (("slurm", "FILE", "-o", "-", "--json"), 2, "both want standard output"),

@@ -97,7 +97,7 @@ def test_mistakes_are_told_in_the_words_of_the_function(kept: Path) -> None:
         (lambda: qb.compare(kept / "r1", confidence=2), "^confidence 2: is not between 0 and 1"),
         (lambda: qb.compare(kept / "r1", practical=-1), "^practical -1: should be a share"),
         (lambda: qb.compare(kept / "r1", replicas=[kept / "r1"]), "^replicas .*r1: is compared already"),
-        (lambda: qb.compare(kept / "r1", logs_differ=True), "^logs_differ is about replicas: name them with replicas=DIR"),
+        (lambda: qb.compare(kept / "r1", logs_differ=True), "^logs_differ needs replicas: name them with replicas=DIR"),
         (lambda: qb.compare(kept / "r1", procs=4), "^procs is for bare job rows"),
         (lambda: qb.compare(result.only("fcfs", "easy"), replicas=[result]),
          r"tiny\.txt: holds the same schedules as .*leave one out"),

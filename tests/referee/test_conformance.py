@@ -114,5 +114,5 @@ def test_the_written_set_says_the_same_in_every_form(folder: Path) -> None:
 
 def test_a_directory_that_cannot_be_made_is_an_output_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be created"):
         write_conformance(tmp_path / "file" / "set")

@@ -230,7 +230,7 @@ def test_jobs_in_pieces_are_checked_piece_by_piece(policy: str) -> None:
     done = tried(policy)
     verdict = judge(done, policy)
     assert verdict.breaches == ()
-    assert any("pieces of" in text for text in verdict.checked)
+    assert any("execution intervals of" in text for text in verdict.checked)
     # As bars from start to end they would need more than there is: the pieces decide.
     bars = replace(done, pieces=None)
     assert "capacity" in codes(bars)

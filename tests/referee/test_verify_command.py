@@ -201,7 +201,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     said = capsys.readouterr().out
     assert "6 jobs on 12 processors, policy equispatial" in said
     assert "checked      the " in said
-    assert "times, work, and capacity by pieces" in said
+    assert "times, work, and capacity" in said
     result = read_result(rows)
     assert (result.policies, result.procs_total, result.is_size_guessed) == (("equispatial",), 12, False)
     # The same file elsewhere is bare, also beside a result that does not name it.

@@ -366,7 +366,7 @@ def test_why_and_output_of_the_job_under_the_cursor() -> None:
             assert app.screen.query_one(TabbedContent).active == tab
         assert "does not wait" in text_of(app, "#why-text")
         assert "16 processors" in text_of(app, "#details-text")
-        await press(pilot, "h", "y")  # deeds work here too
+        await press(pilot, "h", "y")  # actions work here too
         assert told(scene, requests.Hold) == [requests.Hold(jobs=("1.qbatch",))]
         await press(pilot, "escape", "2", "w")
         assert isinstance(app.screen, JobScreen)

@@ -108,10 +108,10 @@ def _policy(ran: Schedule, table: int, boxes: Boxes, origin: int, is_whole: bool
 
 
 def _columns(source: Schedule | Workload, names: dict[str, str], origin: int, is_whole: bool) -> dict[str, Any]:
-    return {name: packed(_told(getattr(source, column), name, origin, is_whole)) for name, column in names.items()}
+    return {name: packed(_in_page_units(getattr(source, column), name, origin, is_whole)) for name, column in names.items()}
 
 
-def _told(values: NDArray[Any], name: str, origin: int, is_whole: bool) -> NDArray[Any]:
+def _in_page_units(values: NDArray[Any], name: str, origin: int, is_whole: bool) -> NDArray[Any]:
     """Return a column in the units of the page; an absent time becomes a year before the first submit."""
     if name not in _TIMES:
         return values

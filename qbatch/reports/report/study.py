@@ -160,7 +160,7 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
     whole = replace(first, schedules=tuple(one for _, one in found.values())).told(
         name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=names,
     )  # fmt: skip
-    said = [f"{where}: {note}" for where, result in group for note in _said(result, found)]
+    said = [f"{where}: {note}" for where, result in group for note in _remarks(result, found)]
     return Replica(
         whole, tuple(where for where, _ in group), tuple(result.document for _, result in group), tuple(said)
     )
@@ -184,7 +184,7 @@ def _queues_of(schedule: Schedule, names: dict[int, str]) -> Schedule:
     return replace(schedule, workload=schedule.workload.changed(queue=queue))
 
 
-def _said(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:
+def _remarks(result: Result, found: dict[str, tuple[str, Schedule]]) -> list[str]:
     """Return the remarks about a recorded log: what it lacks, and the jobs that the replays of it left out."""
     if not result.is_recorded:
         return []

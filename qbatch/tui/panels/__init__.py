@@ -1,5 +1,5 @@
-"""The panels of the monitor, one file each: each draws one part of the board.
+"""The panels of the monitor, one file each; each draws one part of the board.
 
-What must never come in: sockets and requests; a panel reads the board, keeps a cursor, and posts messages.  Two of
-them show what only an answer holds (history, forecasts): the application asks and hands it to them.
+Panels never use sockets or send requests: a panel reads the board, keeps a cursor, and posts messages.  Two of them show
+answers (history, forecasts), which the application requests and passes on.
 """

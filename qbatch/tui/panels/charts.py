@@ -1,4 +1,4 @@
-"""Utilisation, queue length and throughput since the monitor was opened, as small bar charts side by side."""
+"""Utilisation, queue length and throughput since the monitor was opened, as small bar charts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from qbatch.tui.panels.drawn import DrawnPanel
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HOUR = 3_600_000_000
 _LEAST_LINES = 3
-_WIDEST = "0.25"  # of the texts of _short_number
+_WIDEST = "0.25"  # the widest text of _short_number
 
 
 class ChartValues(NamedTuple):
-    """What a chart shows: values, the latest last; the highest that fits, also as a text (None: that of the highest bar); the
-    present one as a text."""
+    """The data of a chart: values, the latest last; the top of the scale (None: the highest bar's) and its text; the present
+    value as a text."""
 
     values: list[float]
     top: float | None
@@ -29,11 +29,11 @@ class ChartValues(NamedTuple):
 
 
 class LiveChart(DrawnPanel, can_focus=False):
-    """One quantity over time: bars, from nothing to the highest at the left, from the first look until now below.
+    """A chart of one quantity over time: bars, with the scale at the left and the time since the first look below.
 
     Args:
-        values: gives what is shown.
-        span: how long the values reach back, in microseconds.
+        values: returns the data.
+        span: returns how far the values reach back, in microseconds.
         tone: the name of the style of its bars.
     """
 
@@ -52,15 +52,15 @@ class LiveChart(DrawnPanel, can_focus=False):
         self._since = ""
 
     def show(self) -> None:
-        """Draw what is on the board."""
+        """Draw the data of the board."""
         shown = self._values()
         self.border_subtitle = shown.text
-        # Cells of the axis at the left; none where there is room for bars only.
+        # Cells of the axis at the left; none if there is space for bars only.
         self._margin = len(shown.top_text) + 1 if self.lines >= _LEAST_LINES else 0
         self._points = _resampled(shown.values, self.columns - self._margin)
         self._top, self._top_text = shown.top or 0.0, shown.top_text
         if shown.top is None:
-            # A bar stands for the mean of several values: the highest bar is lower than the highest value.
+            # A bar is the mean of several values, so the highest bar is lower than the highest value.
             self._top = max(self._points, default=0.0) or 1.0
             self._top_text = _short_number(self._top)
         self._since = f"-{short_span(self._span())}"
@@ -68,11 +68,11 @@ class LiveChart(DrawnPanel, can_focus=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        """There is more room for the values, or less, also while nothing happens."""
+        """Adapt to more or less space, even while nothing happens."""
         self.show()
 
     def line(self, number: int) -> list[Segment]:
-        """Return one line: of the bars with their axis, or the axis of time below them."""
+        """Return one line: bars with their axis, or the time axis below them."""
         has_axes = bool(self._margin)
         lines = self.lines - has_axes
         if number >= lines:
@@ -94,7 +94,7 @@ class Charts(Horizontal):
     """The three charts.
 
     Args:
-        board: what is shown.
+        board: the board to show.
     """
 
     def __init__(self, board: Board, **given: Any) -> None:
@@ -102,12 +102,12 @@ class Charts(Horizontal):
         self.charts = [
             LiveChart("utilisation", self._busy, self._span, "good"),
             LiveChart("waiting", self._waiting, self._span, "warning"),
-            LiveChart("ended an hour", self._ended, self._span, "muted"),
+            LiveChart("ended per hour", self._ended, self._span, "muted"),
         ]
         super().__init__(*self.charts, **given)
 
     def show(self) -> None:
-        """Draw what is on the board."""
+        """Draw the data of the board."""
         board = self.board
         if not board.is_stale:
             board.series.note(board.now(), board.grid.busy, board.waiting_total)
@@ -135,7 +135,7 @@ class Charts(Horizontal):
 
 
 def _short_number(value: float) -> str:
-    """Return a number in four letters: ``0.25``, ``7.5``, ``637``, ``12k``, ``3.2M``."""
+    """Return a number in at most four characters: ``0.25``, ``7.5``, ``637``, ``12k``, ``3.2M``."""
     for limit, unit in ((1e6, "M"), (1e4, "k")):
         if value >= limit:
             scaled = value / (1e6 if unit == "M" else 1e3)
@@ -144,7 +144,7 @@ def _short_number(value: float) -> str:
 
 
 def _resampled(values: list[float], width: int) -> list[float]:
-    """Return values as many as there are columns: means of neighbours, or each repeated."""
+    """Return one value per column: means of neighbours, or repeated values."""
     count = len(values)
     if not count:
         return []

@@ -1,4 +1,4 @@
-"""What the drawn panels share: lines made when they are shown, the scheme of colours, styles by name."""
+"""The base of the drawn panels: lines made when they are shown, the colour scheme, styles by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qbatch.tui.styled import Styled
 
 
 def scheme_of(app: App[object]) -> str:
-    """Return the scheme of job colours that goes with the theme: ``dark``, ``light``, ``ansi``, ``none``."""
+    """Return the scheme of job colours for the theme: ``dark``, ``light``, ``ansi``, ``none``."""
     if app.no_color:
         return "none"
     if "ansi" in app.theme:
@@ -23,7 +23,7 @@ def scheme_of(app: App[object]) -> str:
 
 
 class DrawnPanel(Styled, can_focus=True):
-    """A panel that draws its lines itself.  A subclass gives ``line(number)`` and sets ``virtual_size``."""
+    """A panel that draws its lines itself.  A subclass defines ``line(number)`` and sets ``virtual_size``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "drawn--muted", "drawn--good", "drawn--warning", "drawn--bad", "drawn--accent", "drawn--strong", "drawn--cursor",
@@ -43,12 +43,12 @@ class DrawnPanel(Styled, can_focus=True):
 
     @property
     def columns(self) -> int:
-        """The width that can be drawn in."""
+        """The width for drawing."""
         return max(self.scrollable_content_region.width, 1)
 
     @property
     def lines(self) -> int:
-        """The height that can be drawn in."""
+        """The height for drawing."""
         return max(self.scrollable_content_region.height, 1)
 
     def tone(self, name: str) -> Style:
@@ -56,17 +56,17 @@ class DrawnPanel(Styled, can_focus=True):
         return self.style_of(f"drawn--{name}", is_whole=name == "cursor")
 
     def line(self, number: int) -> list[Segment]:
-        """Return one line of the whole, from 0."""
+        """Return one line of the whole panel, from 0."""
         return [Segment(str(number))]
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of what is on the screen."""
+        """Draw one line of the screen."""
         width = self.columns
         return Strip(self.line(y + int(self.scroll_offset.y))).adjust_cell_length(width, self.plain_style)
 
 
 def fitted(text: str, width: int) -> str:
-    """Return a text in exactly this many cells; what is too long ends in an ellipsis."""
+    """Return a text in exactly this many cells; a longer text ends in an ellipsis."""
     if width <= 0:
         return ""
     if cell_len(text) > width:

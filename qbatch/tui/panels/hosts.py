@@ -1,7 +1,7 @@
-"""The host grid: every processor a cell in the colour of its job, memory as a second gauge, pools labelled.
+"""The host grid: one cell per processor in the colour of its job, a gauge for memory, and labelled pools.
 
-Many hosts become small: a host's processors share cells where they are more than fit, and with more hosts than lines
-several stand in a row.
+Many hosts are drawn small: processors share cells if there are too many, and several hosts share a line if there are more
+hosts than lines.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from qbatch.wire.resources import format_size
 _GAUGE = " ▁▂▃▄▅▆▇█"
 _NAME = 8
 _MOST_PITCH = 3
-"""Columns of a cell where there is room."""
+"""Columns of a cell if there is enough space."""
 
-_MARKS = {"runs": "■", "stopped": "▒", "guest": "▣"}
-"""A job that runs, one that is suspended, and one that runs in the place of one that is suspended."""
+_MARKS = {"runs": "■", "stopped": "▒", "trial": "▣"}
+"""Marks of a running job, a suspended job, and a job that runs in the place of a suspended one."""
 
 _TAIL = 5
-"""Cells of the memory gauge: a space, the block, its percents."""
+"""Cells of the memory gauge: a space, the block, its percentage."""
 
 _WAITING = 4
-"""Cells of how many wait in a host's own queue."""
+"""Cells of the number of jobs in a host's own queue."""
 
 
 class HostPanel(DrawnPanel):
     """All hosts.
 
     Args:
-        board: what is shown.
+        board: the board to show.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,18 +78,18 @@ class HostPanel(DrawnPanel):
         return names[min(self.cursor, len(names) - 1)] if names else ""
 
     def show(self) -> None:
-        """Draw what is on the board."""
+        """Draw the data of the board."""
         self._lay_out()
         grid = self.board.grid
         self.border_subtitle = f"{grid.busy:,} of {grid.cpus:,} processors"
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lay the hosts out anew."""
+        """Lay the hosts out again."""
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Decide how many cells a host has and how many hosts stand in a line."""
+        """Determine the cells of a host and the hosts of a line."""
         places = list(self.board.grid.places.values())
         if not places:
             self._rows = []
@@ -113,7 +113,7 @@ class HostPanel(DrawnPanel):
             self._pitch = 1
             self._cells = max(min(most, width - _NAME - tail - 1), 1)
             labels = len(pools) if len(pools) > 1 else 0
-            # As few hosts in a line as there is room for; cells are shared before hosts are out of sight.
+            # As few hosts in a line as possible; cells are shared before hosts are left out.
             across = max(width // (_NAME + self._cells + tail + 1), 1)
             wanted = -(-len(places) // max(self.lines - labels, 1))
             if wanted > across:
@@ -145,7 +145,7 @@ class HostPanel(DrawnPanel):
         return segments
 
     def _label(self, pool: str) -> list[Segment]:
-        """A pool's name, how much of it is in use, and what the gauge at the right of its hosts is."""
+        """A pool's name, its use, and the meaning of the gauge at the right of its hosts."""
         places = [place for place in self.board.grid.places.values() if place.record.pool == pool]
         busy, cpus = sum(place.busy for place in places), sum(place.record.cpus for place in places)
         text = f" {busy:,} of {cpus:,} processors" if self.columns > 50 else ""
@@ -155,7 +155,7 @@ class HostPanel(DrawnPanel):
         return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
 
     def _folded(self, place: ShownHost, fold: int) -> list[Segment]:
-        """One line of a machine of many processors."""
+        """One line of a machine with many processors."""
         cells = self._cell_jobs(place, self._cells * self._folds)
         return self._painted(cells[fold * self._cells : (fold + 1) * self._cells], place)
 
@@ -186,8 +186,8 @@ class HostPanel(DrawnPanel):
         return segments
 
     def _cell_jobs(self, place: ShownHost, count: int) -> list[tuple[str, str]]:
-        """Return of each cell the job (empty: free) and its mark in ``_MARKS``, those with most of it where a cell is several
-        processors."""
+        """Return the job of each cell (empty: free) and its mark in ``_MARKS``; of a cell of several processors, the job with
+        most of it."""
         cpus = place.record.cpus
         owners = [("", "")] * cpus
         for each, mark in ((place.stopped, "stopped"), (place.runs, "runs")):
@@ -195,7 +195,7 @@ class HostPanel(DrawnPanel):
                 for low, high in runs:
                     owners[low:high] = [(job, mark)] * (high - low)
         for low, high in place.lent if place.stopped else ():
-            owners[low:high] = [(job, "guest") for job, _ in owners[low:high]]
+            owners[low:high] = [(job, "trial") for job, _ in owners[low:high]]
         if cpus <= count:
             return owners
         cells = []
@@ -205,7 +205,7 @@ class HostPanel(DrawnPanel):
         return cells
 
     def _painted(self, cells: list[tuple[str, str]], place: ShownHost) -> list[Segment]:
-        """Turn cells into segments, neighbours of one job into one."""
+        """Turn cells into segments, merging neighbours of one job."""
         scheme = scheme_of(self.app)
         state = place.record.state
         idle = self.tone({"down": "bad", "offline": "warning"}.get(state, "muted"))
@@ -221,7 +221,7 @@ class HostPanel(DrawnPanel):
                 segments.append(Segment((free + gap) * count, idle))
             elif scheme == "none":
                 letter = job_letter(job).upper() if mark == "stopped" else job_letter(job)
-                style = Style.combine([self.plain_style, Style(underline=mark == "guest")])
+                style = Style.combine([self.plain_style, Style(underline=mark == "trial")])
                 segments.append(Segment((letter + gap) * count, style))
             else:
                 style = Style.combine([self.plain_style, job_style(job, scheme)])
@@ -245,12 +245,12 @@ class HostPanel(DrawnPanel):
         self.action_move(len(self.board.grid.places) if which else -len(self.board.grid.places))
 
     def action_open(self) -> None:
-        """Say which host was chosen."""
+        """Report the chosen host."""
         if self.current:
             self.post_message(self.Opened(self.current))
 
     def on_click(self, event: Click) -> None:
-        """Choose a host; the chosen one opens."""
+        """Choose a host; a click on the chosen one opens it."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -268,11 +268,11 @@ class HostPanel(DrawnPanel):
 
 
 def _tail(places: list[ShownHost]) -> int:
-    """Return how many cells stand behind those of a host's processors."""
+    """Return how many cells follow those of a host's processors."""
     memory = _TAIL if any(place.record.memory for place in places) else 0
     return memory + (_WAITING if any(place.record.queue is not None for place in places) else 0)
 
 
 def memory_text(used: int, total: int) -> str:
-    """Return memory in use of memory there, for people."""
+    """Return the used and the total memory as a text."""
     return f"{format_size(used)} of {format_size(total)}" if total else "not counted"

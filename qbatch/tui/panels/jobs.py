@@ -1,4 +1,4 @@
-"""The tables of jobs: what waits, what runs (with bars against the walltime), what has ended."""
+"""The tables of jobs: waiting, running (with bars against the walltime), and ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from qbatch.results.shown import clean, close_moment, short_span, status_of, waited
-from qbatch.tui.board import Board, walltime_told
+from qbatch.tui.board import Board, walltime_in
 from qbatch.tui.query import Query
 from qbatch.tui.row_table import RowTable, TableColumn
 from qbatch.wire import pieces
@@ -22,7 +22,7 @@ _TONES = {"R": "good", "S": "warning", "H": "warning", "W": "muted", "E": "accen
 
 
 def number_of(job: JobRecord) -> tuple[int, str]:
-    """Return what orders identifiers as people count: 9 before 10, subjobs by their index."""
+    """Return a sort key of identifiers: 9 before 10, subjobs by their index."""
     name = job.id.partition(".")[0]
     digits = name.partition("[")[0]
     index = name.partition("[")[2].rstrip("]")
@@ -35,18 +35,20 @@ def short_id(name: str) -> str:
 
 
 def procs_of(job: JobRecord) -> int:
-    """Return the processors of a job: on hosts those that it has, else those that it asked for."""
+    """Return the processors of a job: those that it has on hosts, else those that it requests."""
     return pieces.procs_now(job)
 
 
 def walltime_of(job: JobRecord) -> int:
-    """Return what a job may run, in microseconds; 0 if it is not known."""
-    return walltime_told(job.resources.get("walltime", ""))
+    """Return the walltime of a job, in microseconds; 0 if it is unknown."""
+    return walltime_in(job.resources.get("walltime", ""))
 
 
 def run_time(job: JobRecord, now: int) -> int:
-    """Return how long a job has run or ran on the processors that it asked for: without the time for which it was suspended,
-    and on fewer processors accordingly less; 0 if it never started."""
+    """Return how long a job ran on the processors that it requested, without its suspensions; 0 if it never started.
+
+    Time on fewer processors counts proportionally less.
+    """
     if job.started is None:
         return 0
     if job.sizes:
@@ -56,7 +58,7 @@ def run_time(job: JobRecord, now: int) -> int:
 
 
 def memory_of(job: JobRecord) -> int:
-    """Return the bytes that a job asked for, 0 for none."""
+    """Return the bytes that a job requests, 0 for none."""
     try:
         return parse_size(job.resources.get("mem", "0"))
     except ValueError:
@@ -64,8 +66,10 @@ def memory_of(job: JobRecord) -> int:
 
 
 def danger_of(job: JobRecord, end: int | None) -> str | None:
-    """Return how a deadline stands if the job ends at ``end``: ``bad`` if it is missed or was broken before, ``warning`` if
-    less than a tenth of the walltime is left, None for no danger or no deadline."""
+    """Return the state of a deadline if the job ends at ``end``.
+
+    ``bad``: it is missed or was broken before; ``warning``: less than a tenth of the walltime is left; None: no danger, or none.
+    """
     if job.deadline is None:
         return None
     if job.broken or (end is not None and end > job.deadline):
@@ -74,21 +78,21 @@ def danger_of(job: JobRecord, end: int | None) -> str | None:
 
 
 def bar(share: float, width: int = _BAR) -> str:
-    """Return a share from 0 to 1 as a bar of blocks, an eighth of a letter fine."""
+    """Return a share from 0 to 1 as a bar of blocks, in eighths of a cell."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width, "·")
 
 
 class JobTable(RowTable):
-    """Jobs in a table; knows the instant, for ages and bars.
+    """A table of jobs; it knows the instant, for ages and bars.
 
     Args:
-        board: what is shown.
+        board: the board to show.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "mark", "Mark", show=False, tooltip="Mark this job: h, r, d, m, p and y are then about all that are marked"),
+        Binding("v", "mark", "Mark", show=False, tooltip="Mark this job: h, r, d, m, p and y then act on all marked jobs"),
         Binding("V", "mark_all", "Mark all", show=False, tooltip="Mark all jobs that are shown, or none"),
     ]
 
@@ -99,7 +103,7 @@ class JobTable(RowTable):
         self._count = ""
 
     def show(self, jobs: Sequence[JobRecord], total: int | None = None) -> None:
-        """Show those of the jobs that the filter keeps."""
+        """Show the jobs that pass the filter."""
         kept = [job for job in jobs if self.query_filter.keeps(job)] if self.query_filter.text else list(jobs)
         self.fill(kept)
         count = len(jobs) if total is None else total
@@ -107,7 +111,7 @@ class JobTable(RowTable):
         self.marks_changed()
 
     def marks_changed(self) -> None:
-        """Say how many there are, how many are marked, and by which words they are chosen."""
+        """Show the numbers of jobs and of marked jobs, and the filter."""
         marked = f" · {len(self.marked):,} marked" if self.marked else ""
         note = f" · {self.query_filter.text}" if self.query_filter.text else ""
         self.border_subtitle = f"{self._count}{marked}{clean(note)}".replace("[", "\\[")
@@ -124,7 +128,7 @@ def _common() -> list[TableColumn]:
 
 
 def waiting_table(board: Board, **given: Any) -> JobTable:
-    """Return the table of the jobs that wait."""
+    """Return the table of the waiting jobs."""
 
     def since(job: JobRecord) -> int:
         return waited(job, board.now()) or 0
@@ -148,11 +152,11 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
         TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
         TableColumn("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
         TableColumn("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
-    ], "nothing waits", **given)  # fmt: skip
+    ], "no job waits", **given)  # fmt: skip
 
 
 def running_table(board: Board, **given: Any) -> JobTable:
-    """Return the table of the jobs that run."""
+    """Return the table of the running jobs."""
 
     def run(job: JobRecord) -> int:
         return run_time(job, board.now())
@@ -179,11 +183,11 @@ def running_table(board: Board, **given: Any) -> JobTable:
         TableColumn("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
         TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
-    ], "nothing runs", **given)  # fmt: skip
+    ], "no job runs", **given)  # fmt: skip
 
 
 def history_table(board: Board, **given: Any) -> JobTable:
-    """Return the table of the jobs that have ended."""
+    """Return the table of the ended jobs."""
 
     def ran(job: JobRecord) -> int:
         return run_time(job, board.now())
@@ -205,7 +209,7 @@ def history_table(board: Board, **given: Any) -> JobTable:
 
 
 def hosts_text(job: JobRecord) -> str:
-    """Return where a job runs, each host once with its processors: ``n1*4 n2*4``."""
+    """Return the hosts of a job, each once with its processors: ``n1*4 n2*4``."""
     counts: dict[str, int] = {}
     for part in job.exec_host.split("+") if job.exec_host else ():
         name, _, slot = part.partition("/")

@@ -1,4 +1,4 @@
-"""The tables of queues, of events, and of what shadow policies would have done."""
+"""The tables of queues, of events, and of what-if policies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _limits(queue: QueueRecord) -> str:
     limits = [
         f"{name} {value}"
         for name, value in (
-            ("running", queue.max_running), ("a user", queue.max_running_per_user), ("procs", queue.max_procs),
+            ("running", queue.max_running), ("per user", queue.max_running_per_user), ("procs", queue.max_procs),
             ("queued", queue.max_queued), ("walltime", queue.max_walltime and short_span(queue.max_walltime)),
         )
         if value is not None
@@ -66,7 +66,7 @@ def event_table(board: Board, **given: Any) -> RowTable:
                tone=lambda event: _event_tone(event)),
         TableColumn("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
         TableColumn("what", "what", 100, event_text, event_text),
-    ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="nothing has happened yet", **given)  # fmt: skip
+    ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="no events yet", **given)  # fmt: skip
 
 
 def _event_tone(event: EventRecord) -> str:
@@ -76,7 +76,7 @@ def _event_tone(event: EventRecord) -> str:
 
 
 def event_text(event: EventRecord) -> str:
-    """Return what an event says beside its kind and its job."""
+    """Return the text of an event without its kind and its job."""
     record = event.record
     if record is None:
         return clean(event.text)
@@ -91,7 +91,7 @@ def event_text(event: EventRecord) -> str:
 
 
 def shadow_table(**given: Any) -> RowTable:
-    """Return the table of policies side by side: the real one, and those in shadow."""
+    """Return the table of policies: the real one and the what-if policies."""
 
     def number(key: str, title: str, value: Any, decimals: int, width: int = 10) -> TableColumn:
         def text(row: ShadowRecord) -> str:
@@ -114,4 +114,4 @@ def shadow_table(**given: Any) -> RowTable:
                lambda row: row.provisional, tone=lambda row: "warning" if row.provisional else "good"),
         TableColumn("pool", "pool", 10, lambda row: row.pool, lambda row: row.pool),
     ], key=lambda row: (row.pool, row.policy, row.is_real),
-       empty="no policy is in shadow; begin with: qbatch shadow set fcfs conservative", **given)  # fmt: skip
+       empty="no what-if policies; set some with: qbatch shadow set fcfs conservative", **given)  # fmt: skip

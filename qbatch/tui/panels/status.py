@@ -1,4 +1,4 @@
-"""The line at the top: who is watched, the clock and its speed, how many jobs are in which state, what is wrong."""
+"""The lines at the top: the source, the clock and its speed, the number of jobs by state, and problems."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Status(Widget):
     """Two lines, redrawn whenever the clock moves.
 
     Args:
-        board: what is shown.
-        source: where it comes from.
+        board: the board to show.
+        source: the source of the board.
     """
 
     DEFAULT_CSS = """

@@ -1,4 +1,4 @@
-"""The near future: what runs until its walltime, what is expected or promised to start, dashed, and the line of now."""
+"""The near future: running jobs until their walltimes, expected and promised starts (dashed), and the line of now."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from qbatch.tui.panels.jobs import danger_of, procs_of, run_time, short_id, wall
 
 _LABEL = 22
 _BEHIND = 0.12
-"""The part of the width that lies before now."""
+"""The part of the width before now."""
 
 MOST_SHOWN = 200
-"""Bars of jobs to come."""
+"""Most bars of future jobs."""
 
 _MINUTE = 60_000_000
 _SPANS = [
@@ -30,9 +30,9 @@ _SPANS = [
 
 
 class TimelineBar(NamedTuple):
-    """A job on the axis: ``promised`` is None where nothing was promised; ``is_running``: else it is to come.
+    """A job on the axis: ``promised`` is None without a promise; ``is_running`` is False for a future job.
 
-    ``danger``: how its deadline stands (:func:`qbatch.tui.panels.jobs.danger_of`).
+    ``danger``: the state of its deadline (:func:`qbatch.tui.panels.jobs.danger_of`).
     """
 
     job: str
@@ -51,7 +51,7 @@ class Timeline(DrawnPanel):
     """A Gantt chart of the next minutes, hours or days.
 
     Args:
-        board: what is shown.
+        board: the board to show.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -84,7 +84,7 @@ class Timeline(DrawnPanel):
         return self._bars[self.cursor].job if self.cursor < len(self._bars) else ""
 
     def show(self) -> None:
-        """Draw what is on the board."""
+        """Draw the data of the board."""
         now = self.board.now()
         job = self.current
         bars = []
@@ -103,7 +103,7 @@ class Timeline(DrawnPanel):
         self.refresh()
 
     def _to_come(self, now: int) -> list[TimelineBar]:
-        """What waits and is expected or promised to start, the first first."""
+        """Return the waiting jobs with an expected or promised start, the earliest first."""
         forecasts = self.board.forecasts
         expected = {each.job: each for each in forecasts.jobs} if forecasts is not None else {}
         bars = []
@@ -123,14 +123,14 @@ class Timeline(DrawnPanel):
         return bars[:MOST_SHOWN]
 
     def _fitting(self, now: int) -> int:
-        """Return the span in which most of what is drawn has its place."""
+        """Return the span that shows most of the bars."""
         rows = self._bars[: max(self.lines - 1, 4)]
         last = max((bar.end - now for bar in rows), default=0)
         wanted = last / (1 - _BEHIND)
         return next((span for span in _SPANS if span >= wanted), _SPANS[-1])
 
     def line(self, number: int) -> list[Segment]:
-        """Return the axis (it stays at the top) or a bar."""
+        """Return the axis (which stays at the top) or a bar."""
         if number == int(self.scroll_offset.y):
             return self._axis()
         place = number - 1
@@ -144,14 +144,14 @@ class Timeline(DrawnPanel):
         return [Segment(fitted(_label(bar), _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
 
     def _column(self, at: int) -> int:
-        """Return the column of an instant, which may lie outside."""
+        """Return the column of an instant, which may be outside."""
         width = max(self.columns - _LABEL, 1)
         begin = self.board.now() - self._shown_span * _BEHIND
         return int((at - begin) * width // self._shown_span)
 
     def _drawn(self, bar: TimelineBar) -> list[Segment]:
-        """The bar itself: solid until now, thinner to the walltime; what is to come dashed; a promise as a diamond, a deadline
-        as an upright, in colour where it is in danger."""
+        """The bar itself: solid until now, thinner to the walltime; future jobs dashed; a promise as a diamond, a deadline as
+        an upright line, coloured if it is in danger."""
         width = max(self.columns - _LABEL, 1)
         scheme = scheme_of(self.app)
         colour = self.plain_style + (job_style(bar.job, scheme) if scheme != "none" else Style())
@@ -200,7 +200,7 @@ class Timeline(DrawnPanel):
         self.refresh()
 
     def action_zoom(self, by: int) -> None:
-        """Show less or more of the future; 0: what fits."""
+        """Show less or more of the future; 0 fits the jobs."""
         if by == 0:
             self._span = None
         else:
@@ -209,7 +209,7 @@ class Timeline(DrawnPanel):
         self.show()
 
     def action_open(self) -> None:
-        """Say which job was chosen."""
+        """Report the chosen job."""
         if self.current:
             self.post_message(self.Opened(self.current))
 
@@ -219,7 +219,7 @@ def _label(bar: TimelineBar) -> str:
 
 
 def _joined(cells: list[tuple[str, Style]]) -> list[Segment]:
-    """Return cells as segments, neighbours of one style in one."""
+    """Return cells as segments, merging neighbours of one style."""
     segments: list[Segment] = []
     text, style = "", None
     for letter, each in cells:

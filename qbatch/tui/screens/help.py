@@ -19,7 +19,7 @@ _NAMES = {
 
 
 class Help(ModalScreen[None]):
-    """All keys, by where they count.
+    """All keys, grouped by where they apply.
 
     Args:
         groups: (heading, bindings) in order.

@@ -1,4 +1,4 @@
-"""A host: its state, its processors and memory, and what runs on it."""
+"""A host: its state, its processors and memory, and its jobs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from qbatch.tui.grid import ShownHost
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
-_STATES = {"offline": "drained: nothing new starts here", "down": "down", "free": "free", "job-busy": "fully in use",
-           "job-exclusive": "taken whole by one job"}  # fmt: skip
+_STATES = {"offline": "drained: no new job starts here", "down": "down", "free": "free", "job-busy": "fully in use",
+           "job-exclusive": "used exclusively by one job"}  # fmt: skip
 
 
 _MOST_WAITING = 12
-"""Jobs of a host's own queue that are named."""
+"""Most jobs of a host's own queue that are named."""
 
 
 class HostScreen(ModalScreen[None]):
-    """One host, kept up to date while it is open.
+    """One host, updated while the screen is open.
 
     Args:
         host: its name.
@@ -51,7 +51,7 @@ class HostScreen(ModalScreen[None]):
         self.host = host
 
     def compose(self) -> ComposeResult:
-        """What is known, and the jobs."""
+        """The facts about the host, and its jobs."""
         with Vertical() as box:
             box.border_title = f"host {clean(self.host)}"
             yield Static(id="host-text")
@@ -59,15 +59,15 @@ class HostScreen(ModalScreen[None]):
             yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Show it."""
+        """Show the host."""
         self.news()
         self.query_one(JobTable).focus()
 
     def news(self) -> None:
-        """The board has changed."""
+        """Show the host again after a change of the board."""
         place = self.board.grid.places.get(self.host)
         if place is None:
-            self.query_one("#host-text", Static).update(Content("this host is not there any more"))
+            self.query_one("#host-text", Static).update(Content("this host does not exist any more"))
             return
         record = place.record
         lines = [
@@ -84,7 +84,7 @@ class HostScreen(ModalScreen[None]):
         table.show([job for name in (*place.runs, *place.stopped) if (job := self.board.running.get(name)) is not None])
 
     def action_host(self) -> None:
-        """Drain it, or let it go on."""
+        """Drain the host, or resume it."""
         self.app.call_next(self.app.run_action, f"app.host({self.host!r})")
 
     def action_leave(self) -> None:

@@ -1,4 +1,4 @@
-"""A job: what is known of it, why it waits and when it is expected to start, what happened to it, its output."""
+"""A job: its facts, why it waits and when it is expected to start, its history, its output."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _STATES = {
 
 
 class JobScreen(ModalScreen[None]):
-    """One job, in four tabs; kept up to date while it is open.
+    """One job, in four tabs, updated while the screen is open.
 
     Args:
         job: its identifier.
-        tab: which tab is shown first: details, why, trail or output.
+        tab: the first tab: details, why, trail or output.
     """
 
     DEFAULT_CSS = """
@@ -85,17 +85,17 @@ class JobScreen(ModalScreen[None]):
             yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Ask for everything once; again when something happened to the job."""
+        """Request everything once, and again when something has happened to the job."""
         self.run_worker(self.look(), exclusive=True)
 
     def news(self) -> None:
-        """The board has changed: look again if the job has."""
+        """Request the job again if it has changed on the board."""
         found = self.board.find(self.job)
         if found is not self._seen:
             self.run_worker(self.look(), exclusive=True)
 
     async def look(self) -> None:
-        """Ask for the job and show it, unless the screen has been left meanwhile."""
+        """Request the job and show it, unless the screen has been closed meanwhile."""
         with contextlib.suppress(NoMatches):
             await self._look()
 
@@ -107,7 +107,7 @@ class JobScreen(ModalScreen[None]):
             self._show("details", str(error))
             return
         if not said.jobs:
-            self._show("details", f"job {short_id(self.job)} is not known any more")
+            self._show("details", f"job {short_id(self.job)} is unknown now")
             return
         self.record = said.jobs[0]
         self._show("details", _details(self.record, self.board.now()))
@@ -116,11 +116,11 @@ class JobScreen(ModalScreen[None]):
         await self._ask_trail()
 
     async def _follow(self, record: JobRecord) -> None:
-        """Follow the output where the source says that it is; what it does not know is taken from the record."""
+        """Follow the output at the source's location of it; without one, at that of the record."""
         try:
             files = await self.source.ask(JobOutput(job=record.id), OutputFiles)
         except QbatchError as error:
-            if isinstance(error, Refusal) and error.code != "bad-state":  # a recording, which cannot be asked
+            if isinstance(error, Refusal) and error.code != "bad-state":  # a recording, which has no answer
                 self.query_one(Follow).tell(str(error))
             else:
                 self.query_one(Follow).follow(_local(record.output))
@@ -149,7 +149,7 @@ class JobScreen(ModalScreen[None]):
                 for event in self.board.events
                 if event.job == self.job
             ]
-            self._show("trail", "\n".join(lines) or "nothing is on record here")
+            self._show("trail", "\n".join(lines) or "there is no record here")
             return
         self._show(
             "trail", "\n".join(f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries)
@@ -163,7 +163,7 @@ class JobScreen(ModalScreen[None]):
         self.query_one(TabbedContent).active = which
 
     def action_job(self, what: str) -> None:
-        """Do something to the job; the application asks first."""
+        """Act on the job; the application asks first."""
         self.app.call_next(self.app.run_action, f"app.job('{what}')")
 
     def action_leave(self) -> None:

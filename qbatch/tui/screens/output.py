@@ -1,4 +1,4 @@
-"""The output of a job, followed as it is written: the end of a file, looked at a few times a second."""
+"""The output of a job while it is written: the end of a file, read a few times a second."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from qbatch.results.shown import clean
 from qbatch.tui.tail import Tail
 
 PAUSE = 0.5
-"""Seconds between two looks."""
+"""Seconds between two reads."""
 
 FIRST = 64 * 1024
-"""Bytes of the end of a file that are shown at once."""
+"""Bytes of the end of a file that are shown first."""
 
 MOST_LINES = 5000
 
 MOST_OF_A_LINE = 10_000
-"""Letters of a line without an end that are kept."""
+"""Most characters of an unfinished line that are kept."""
 
 
 class Follow(Log):
-    """The end of a file; letters that a terminal would obey become question marks.
+    """The end of a file; control characters become question marks.
 
     Args:
-        path: the file; it need not be there yet.
+        path: the file; it may not exist yet.
     """
 
     def __init__(self, path: str, **given: Any) -> None:
@@ -36,15 +36,15 @@ class Follow(Log):
         self._is_rest_shown = False
         self._decoder = _decoder()
         self._said = ""
-        self._none = "this job has no output file that is known here"
+        self._none = "this job has no known output file"
 
     def on_mount(self) -> None:
-        """Look now and then."""
+        """Read at intervals."""
         self.look()
         self.set_interval(PAUSE, self.look)
 
     def follow(self, *places: str, is_same: bool = False) -> None:
-        """Follow another file: the first of these that is there; ``is_same``: it holds the same text."""
+        """Follow another file: the first of these that exists; ``is_same``: it holds the same text."""
         if places != self._tail.places:
             self._tail.follow(places, is_same=is_same)
             if not is_same:
@@ -52,7 +52,7 @@ class Follow(Log):
             self.look()
 
     def tell(self, text: str) -> None:
-        """Follow no file, and say why."""
+        """Follow no file, and show why."""
         self._tail.follow(())
         self._none = clean(text)
         self.look()
@@ -63,7 +63,7 @@ class Follow(Log):
         self._is_rest_shown, self._decoder = False, _decoder()
 
     def look(self) -> None:
-        """Show what has been written since the last look."""
+        """Show what has been written since the last read."""
         if not any(self._tail.places):
             self._say(self._none)
             return
@@ -82,13 +82,13 @@ class Follow(Log):
             self._show_lines(lines, rest[-MOST_OF_A_LINE:])
 
     def _show_lines(self, lines: list[str], rest: str) -> None:
-        """Show whole lines, and in the last line of all what has been written of the next one."""
+        """Show whole lines, and at the end the beginning of the next line."""
         if self._is_rest_shown:
             self._lines.pop()
             self._render_line_cache.clear()
         self._rest, self._is_rest_shown = rest, bool(rest)
         shown = [*lines, rest] if rest else lines
-        self.write_lines([_plain(line) or " " for line in shown])  # a line of nothing would not be written
+        self.write_lines([_plain(line) or " " for line in shown])  # an empty line would not be written
 
     def _say(self, text: str) -> None:
         if text != self._said:
@@ -99,10 +99,10 @@ class Follow(Log):
 
 
 def _decoder() -> codecs.IncrementalDecoder:
-    """Letters of several bytes may be cut in two by the end of what is read."""
+    """Return a decoder that accepts characters cut in two between reads."""
     return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 def _plain(line: str) -> str:
-    """Return a line without what a terminal obeys; of a line that was written over, what was left to see."""
+    """Return a line without control characters; of an overwritten line, its last text."""
     return clean(line.rstrip("\r").rpartition("\r")[2].expandtabs(8))

@@ -22,7 +22,7 @@ _BOX = """
 
 
 class Confirm(ModalScreen[bool]):
-    """Ask before something is done; gives whether it may be."""
+    """Ask for a confirmation; return whether it was given."""
 
     DEFAULT_CSS = f"Confirm {{ {_BOX} }}"
 
@@ -47,7 +47,7 @@ class Confirm(ModalScreen[bool]):
                 yield Button("No (n)", id="no")
 
     def on_mount(self) -> None:
-        """Enter alone does nothing that cannot be undone."""
+        """Focus No, so that Enter alone changes nothing."""
         self.query_one("#no").focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -60,7 +60,7 @@ class Confirm(ModalScreen[bool]):
 
 
 class Ask(ModalScreen[str | None]):
-    """Ask for a value; gives it, or None."""
+    """Ask for a value; return it, or None."""
 
     DEFAULT_CSS = f"Ask {{ {_BOX} }} Ask Static {{ color: $text-muted; }}"
 
@@ -73,7 +73,7 @@ class Ask(ModalScreen[str | None]):
         self._hint = hint
 
     def compose(self) -> ComposeResult:
-        """The question, a line to write in, a hint."""
+        """The question, an input line, a hint."""
         with Vertical():
             yield Label(Content(self._question))
             yield Input(value=self._value)
@@ -89,7 +89,7 @@ class Ask(ModalScreen[str | None]):
 
 
 class Choose(ModalScreen[list[str] | None]):
-    """Ask which of several; gives their keys, or None."""
+    """Ask for a choice of several; return their keys, or None."""
 
     DEFAULT_CSS = f"Choose {{ {_BOX} }} Choose SelectionList {{ height: auto; max-height: 20; }}"
 
@@ -109,10 +109,10 @@ class Choose(ModalScreen[list[str] | None]):
         with Vertical():
             yield Label(Content(self._question))
             yield SelectionList[str](*((text, key, key in self._chosen) for key, text in self._choices))
-            yield Static(Content("space marks, enter takes"))
+            yield Static(Content("space marks, enter accepts"))
 
     def action_take(self) -> None:
-        """Take what is marked."""
+        """Return the marked choices."""
         self.dismiss(list(self.query_one(SelectionList).selected))
 
     def action_leave(self) -> None:

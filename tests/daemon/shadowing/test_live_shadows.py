@@ -108,7 +108,7 @@ def test_a_table_from_the_configuration_and_what_ends_it(tmp_path: Path) -> None
         daemon.run("qbatch", "shadow", "off")
         wait_for_the_end(child)
         assert table(daemon) == Shadows()
-        assert "no policy is in shadow" in daemon.run("qbatch", "shadow").stderr
+        assert "there are no what-if policies" in daemon.run("qbatch", "shadow").stderr
         daemon.run("qbatch", "shadow", "set", "conservative")
         child = shadow_of(daemon)
         daemon.run("qbatch", "down")

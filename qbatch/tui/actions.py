@@ -1,4 +1,4 @@
-"""What the monitor can do to jobs, hosts and queues: the question before, the request, what became of it."""
+"""The monitor's actions on jobs, hosts and queues: the question before, the request, and its outcome."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from qbatch.wire import requests
 from qbatch.wire.records import JobRecord, Outcomes
 
 Show = Callable[[Any], Awaitable[Any]]
-"""Shows a screen and gives its answer."""
+"""A function that shows a screen and returns its answer."""
 
 
 class CommandResult(NamedTuple):
-    """What became of it, in a line, and whether it was done."""
+    """The outcome of an action in one line, and whether it succeeded."""
 
     text: str
     is_done: bool
@@ -27,11 +27,11 @@ class CommandResult(NamedTuple):
 
 _DONE = {"hold": "held", "release": "released", "delete": "deleted", "move": "moved"}
 _NAMED = 6
-"""Jobs that are named in a question about several."""
+"""Most jobs that a question names."""
 
 
 def _named(jobs: Sequence[JobRecord]) -> str:
-    """Return what a question calls these jobs."""
+    """Return the description of these jobs in a question."""
     if len(jobs) == 1:
         return f"job {short_id(jobs[0].id)} ({clean(jobs[0].name)}, {clean(jobs[0].user)})"
     more = f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else ""
@@ -39,7 +39,7 @@ def _named(jobs: Sequence[JobRecord]) -> str:
 
 
 async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
-    """Hold, release, delete or move jobs, or alter their priority; None if the user thinks better of it."""
+    """Hold, release, delete or move jobs, or change their priority; return None if the user cancels."""
     if what == "delete" and all(job.state in "FX" for job in jobs):
         return CommandResult(f"{_named(jobs)} {'has' if len(jobs) == 1 else 'have'} ended already", False)
     if what == "delete":
@@ -70,57 +70,57 @@ async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: Mo
             try:
                 priority = int(value)
             except ValueError:
-                return CommandResult(f"{clean(value)!r} is no number", False)
+                return CommandResult(f"{clean(value)!r} is not a number", False)
             question, verb = f"Set the priority of {name} to {priority}?", "Set"
             request = requests.Alter(jobs=ids, changes=requests.Changes(priority=priority))
     if not await show(Confirm(question, verb)):
         return None
-    return await _tell(source, request, _DONE.get(what, "altered"), name)
+    return await _send(source, request, _DONE.get(what, "altered"), name)
 
 
 def _what_ends(jobs: Sequence[JobRecord], board: Board) -> str:
     running = sum(job.id in board.running for job in jobs)
     if len(jobs) == 1:
-        return "It runs: it gets TERM, then KILL." if running else "It waits: it leaves the queue."
+        return "It runs and gets TERM, then KILL." if running else "It waits and leaves the queue."
     parts = [f"{running:,} run: they get TERM, then KILL." if running else "",
              f"{len(jobs) - running:,} wait: they leave the queue." if running < len(jobs) else ""]  # fmt: skip
     return " ".join(part for part in parts if part)
 
 
 async def to_host(host: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
-    """Drain a host, or let a drained or lost one go on."""
+    """Drain a host, or resume a drained or lost one."""
     place = board.grid.places.get(host)
     if place is None:
         return None
     is_out = place.record.state in ("offline", "down")
     action = "resume" if is_out else "drain"
-    does = "" if is_out else f" Its {len(place.runs) + len(place.stopped)} jobs run on, nothing new starts there."
+    does = "" if is_out else f" Its {len(place.runs) + len(place.stopped)} jobs continue; no new job starts there."
     if not await show(Confirm(f"{action.capitalize()} host {clean(host)}?{does}", action.capitalize())):
         return None
-    return await _tell(
+    return await _send(
         source, requests.HostControl(hosts=(host,), action=action), f"{action}{'d' if is_out else 'ed'}", f"host {host}"
     )
 
 
 async def to_queue(what: str, name: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
-    """Open or close a queue (``submission``), let it start jobs or stop it (``execution``)."""
+    """Open or close a queue for submissions (``submission``), or start or stop its jobs (``execution``)."""
     queue = board.queues.get(name)
     if queue is None:
         return None
     if what == "submission":
         verb, done = ("Disable", "disabled") if queue.enabled else ("Enable", "enabled")
         request = requests.QueueControl(queues=(name,), enabled=not queue.enabled)
-        does = "it takes no more jobs" if queue.enabled else "it takes jobs again"
+        does = "it accepts no more jobs" if queue.enabled else "it accepts jobs again"
     else:
         verb, done = ("Stop", "stopped") if queue.started else ("Start", "started")
         request = requests.QueueControl(queues=(name,), started=not queue.started)
-        does = "it starts no more jobs; what runs runs on" if queue.started else "it starts jobs again"
+        does = "it starts no more jobs; running ones continue" if queue.started else "it starts jobs again"
     if not await show(Confirm(f"{verb} queue {clean(name)}? Then {does}.", verb)):
         return None
-    return await _tell(source, request, done, f"queue {name}")
+    return await _send(source, request, done, f"queue {name}")
 
 
-async def _tell(source: MonitorSource, request: requests.Request, done: str, name: str) -> CommandResult:
+async def _send(source: MonitorSource, request: requests.Request, done: str, name: str) -> CommandResult:
     try:
         said = await source.ask(request, Outcomes)
     except QbatchError as error:
