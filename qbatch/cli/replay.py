@@ -198,7 +198,7 @@ def _check_text_only(others: dict[str, Any]) -> None:
 
 
 def _explain(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
-    from qbatch.replay.story import tell_story
+    from qbatch.simulation.story import tell_story
 
     for policy in policies:
         for line in tell_story(work, machine, policy, job):

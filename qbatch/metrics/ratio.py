@@ -9,7 +9,7 @@ how the mean of A would vary from log to log.
 The error is the widest of several estimates of how far the values depend on each other.  One is the stationary bootstrap
 with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show.  The others
 are the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
-Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/statistics.md has the
+Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/explanation/statistics.md has the
 cost and how often such intervals contain the true value.
 """
 
