@@ -15,17 +15,15 @@ from textual.content import Content
 from textual.css.query import NoMatches
 from textual.events import Resize
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.tui.asking import Asking
 from qbatch.tui.board import Board
 from qbatch.tui.keys import ActionKeys, TimeKeys
-from qbatch.tui.panels.charts import Charts
 from qbatch.tui.panels.hosts import HostPanel
-from qbatch.tui.panels.jobs import JobTable, history_table, running_table, waiting_table
-from qbatch.tui.panels.lists import event_table, queue_table, shadow_table
+from qbatch.tui.panels.jobs import JobTable
+from qbatch.tui.panels.registry import KEYS, PANELS
 from qbatch.tui.panels.status import Status
 from qbatch.tui.panels.timeline import Timeline
 from qbatch.tui.query import FIELDS, Query
@@ -43,9 +41,6 @@ FRAME = 0.25
 LEAST = (80, 24)
 """The smallest terminal, in columns and lines, in which nothing is cut."""
 
-PANELS = ("hosts", "timeline", "waiting", "running", "charts", "events", "queues", "history", "shadows")
-"""The panels, in the order of the number keys."""
-
 
 class Monitor(TimeKeys, ActionKeys, App[None]):
     """``qbatch top``.
@@ -61,7 +56,7 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (LEAST[1], "-short"), (36, "-tall")]  # noqa: RUF012
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(number), f"panel('{name}')", f"Panel: {name}", show=False) for number, name in enumerate(PANELS, 1)),
+        *(Binding(key, f"panel('{name}')", f"Panel: {name}", show=False) for name, key in KEYS.items()),
         Binding("slash", "filter", "Filter"),
         Binding("w", "job_tab('why')", "Why", tooltip="Why this job waits, and when it is expected to start"),
         Binding("o", "job_tab('output')", "Output", tooltip="Follow the output of this job"),
@@ -108,22 +103,16 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
         yield Status(self.shown, self.source)
         yield Static(id="names")
         with Container(id="board"):
-            yield HostPanel(self.shown, id="hosts", classes="panel")
-            yield Timeline(self.shown, id="timeline", classes="panel")
-            yield waiting_table(self.shown, id="waiting", classes="panel")
-            yield running_table(self.shown, id="running", classes="panel")
-            yield Charts(self.shown, id="charts", classes="panel")
-            yield event_table(self.shown, id="events", classes="panel bottom -bottom")
-            yield queue_table(id="queues", classes="panel bottom")
-            yield history_table(self.shown, id="history", classes="panel bottom")
-            yield shadow_table(id="shadows", classes="panel bottom")
+            for panel in PANELS:
+                yield panel.make(self.shown, id=panel.name, classes=f"panel{' bottom' if panel.is_bottom else ''}")
         yield Input(id="filter", placeholder=f"a word, or {' '.join(f'{name}=' for name in FIELDS)} (procs>=64)")
         yield Footer(show_command_palette=True)
 
     def on_mount(self) -> None:
         """Start to watch."""
-        for number, name in enumerate(PANELS, 1):
-            self.query_one(f"#{name}").border_title = f"{number} {name}"
+        for name, key in KEYS.items():
+            self.query_one(f"#{name}").border_title = f"{key} {name}"
+        self.query_one("#events").add_class("-bottom")
         self.query_one("#filter").border_title = "filter"
         self.run_worker(self._watch(), exit_on_error=False)
         loop = asyncio.get_running_loop()
@@ -168,39 +157,22 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
             return
         self.shown.frame(self.board, changed)
         self.query_one(Status).refresh()
-        for name, parts in _SHOWN_BY.items():
-            panel = self.query_one(f"#{name}")
-            if changed & parts and panel.display:
-                self._draw(name, panel)
+        for panel in PANELS:
+            if changed & panel.parts and self.query_one(f"#{panel.name}").display:
+                self._draw(panel.name)
         screen = self.screen
         if isinstance(screen, JobScreen | HostScreen) and screen.is_mounted:
             screen.news()
-        self.asking.changed(changed, {name for name in PANELS if self.query_one(f"#{name}").display}, self._answered)
+        self.asking.changed(changed, {name for name in KEYS if self.query_one(f"#{name}").display}, self._answered)
 
     def _answered(self, name: str) -> None:
         """Draw a panel for which an answer has arrived."""
         with contextlib.suppress(NoMatches):
-            self._draw(name, self.query_one(f"#{name}"))
+            self._draw(name)
 
-    def _draw(self, name: str, panel: Widget) -> None:
-        board = self.shown
-        match panel:
-            case Timeline() | HostPanel() | Charts():
-                panel.show()
-            case JobTable() if name == "waiting":
-                panel.show(list(board.waiting.values()), board.waiting_total)
-            case JobTable() if name == "running":
-                panel.show(list(board.running.values()))
-            case JobTable():
-                panel.show(self.asking.history)
-                panel.border_subtitle = f"{panel.border_subtitle}{' and more' if self.asking.has_more else ''}"
-            case RowTable() if name == "events":
-                panel.fill(list(reversed(board.events)))
-            case RowTable() if name == "queues":
-                panel.fill(list(board.queues.values()))
-            case RowTable():
-                panel.fill(self.asking.shadow_rows)
-                panel.border_subtitle = self.asking.shadow_note
+    def _draw(self, name: str) -> None:
+        panel = next(each for each in PANELS if each.name == name)
+        panel.draw(self.query_one(f"#{name}"), self.shown, self.asking)
 
     # Panels
 
@@ -208,19 +180,18 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
         """Go to a panel; show it, if there is space for only one."""
         panel = self.query_one(f"#{name}")
         self._active = name
-        for each in PANELS:
+        for each in KEYS:
             self.query_one(f"#{each}").set_class(each == name, "-active")
         if panel.has_class("bottom"):
             for other in self.query(".bottom"):
                 other.set_class(other is panel, "-bottom")
         names = " ".join(
-            f"[b reverse]{number}{each}[/]" if each == name else f"[dim]{number}[/]{each}"
-            for number, each in enumerate(PANELS, 1)
+            f"[b reverse]{key}{each}[/]" if each == name else f"[dim]{key}[/]{each}" for each, key in KEYS.items()
         )
         self.query_one("#names", Static).update(names)
         if panel.can_focus:
             panel.focus()
-        self.call_after_refresh(self._draw, name, panel)
+        self.call_after_refresh(self._draw, name)
         self.board.changed.add("view")
 
     def action_zoom(self) -> None:
@@ -255,10 +226,8 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
                 yield SystemCommand(
                     binding.description, f"{text} (key {binding.key})", lambda action=binding.action: self._run(action)
                 )
-        for number, name in enumerate(PANELS, 1):
-            yield SystemCommand(
-                f"Panel: {name}", f"Go to this panel (key {number})", lambda name=name: self.action_panel(name)
-            )
+        for name, key in KEYS.items():
+            yield SystemCommand(f"Panel: {name}", f"Go to this panel (key {key})", lambda name=name: self.action_panel(name))
         yield from super().get_system_commands(screen)
 
     def _run(self, action: str) -> None:
@@ -349,18 +318,6 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
     def on_host_panel_opened(self, event: HostPanel.Opened) -> None:
         """Open a host."""
         self.push_screen(HostScreen(self.shown, event.name))
-
-
-_SHOWN_BY: dict[str, set[str]] = {
-    "hosts": {"hosts", "jobs"},
-    "timeline": {"jobs", "clock", "forecasts"},
-    "waiting": {"jobs", "clock", "queues", "forecasts"},
-    "running": {"jobs", "clock"},
-    "charts": {"hosts", "queues", "clock", "events"},
-    "events": {"events"},
-    "queues": {"queues"},
-}
-"""The parts of the board that each panel shows."""
 
 
 def _bindings(kind: type[Any]) -> list[Binding]:

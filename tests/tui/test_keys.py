@@ -14,9 +14,10 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Input, TabbedContent
 
-from qbatch.tui.app import PANELS, Monitor
+from qbatch.tui.app import Monitor
 from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable
+from qbatch.tui.panels.registry import KEYS
 from qbatch.tui.panels.timeline import Timeline
 from qbatch.tui.row_table import RowTable
 from qbatch.tui.screens.help import Help
@@ -59,8 +60,8 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 def test_number_keys_go_to_the_panels() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
-        for number, name in enumerate(PANELS, 1):
-            await press(pilot, str(number))
+        for name, number in KEYS.items():
+            await press(pilot, number)
             assert app.query_one(f"#{name}").has_class("-active"), name
             assert app.query_one(f"#{name}").display, name
             if name != "charts":
@@ -72,9 +73,9 @@ def test_number_keys_go_to_the_panels() -> None:
 
 def test_a_small_terminal_shows_one_panel() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
-        for number, name in enumerate(PANELS, 1):
-            await press(pilot, str(number))
-            assert [each for each in PANELS if app.query_one(f"#{each}").display] == [name]
+        for name, number in KEYS.items():
+            await press(pilot, number)
+            assert [each for each in KEYS if app.query_one(f"#{each}").display] == [name]
             assert app.query_one(f"#{name}").size.height > 10
 
     play(steps, (80, 24))
@@ -513,5 +514,5 @@ def test_every_key_is_pressed_in_this_file() -> None:
     for kind in (Monitor, RowTable, JobTable, HostPanel, Timeline, JobScreen, HostScreen, Confirm, Ask, Choose, Help):
         for binding in kind.BINDINGS:
             assert isinstance(binding, Binding)
-            numbers = {str(number) for number in range(1, len(PANELS) + 1)}  # pressed in a loop
+            numbers = set(KEYS.values())  # pressed in a loop
             assert set(binding.key.split(",")) - numbers <= pressed, (kind.__name__, binding.key)

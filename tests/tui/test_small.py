@@ -10,8 +10,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from qbatch.tui.app import PANELS, Monitor
+from qbatch.tui.app import Monitor
 from qbatch.tui.panels.charts import LiveChart
+from qbatch.tui.panels.registry import KEYS
 from qbatch.tui.row_table import RowTable
 from qbatch.tui.screens.output import Follow
 from qbatch.wire.errors import Refusal
@@ -50,8 +51,8 @@ def test_a_terminal_that_is_too_small_is_told(size: tuple[int, int], is_too_smal
 def test_no_heading_is_cut_in_eighty_columns() -> None:
     async def test(app: Monitor, pilot: Pilot[Any]) -> None:
         seen = 0
-        for number, name in enumerate(PANELS, 1):
-            await pilot.press(str(number))
+        for name, number in KEYS.items():
+            await pilot.press(number)
             await settle(pilot)
             table = app.query_one(f"#{name}")
             if not isinstance(table, RowTable):

@@ -18,7 +18,7 @@ _EVENT_TONES = {
 }  # fmt: skip
 
 
-def queue_table(**given: Any) -> RowTable:
+def queue_table(board: Board, **given: Any) -> RowTable:
     """Return the table of queues."""
 
     def count(letters: str) -> Any:
@@ -90,7 +90,7 @@ def event_text(event: EventRecord) -> str:
     return ", ".join(words)
 
 
-def shadow_table(**given: Any) -> RowTable:
+def shadow_table(board: Board, **given: Any) -> RowTable:
     """Return the table of policies: the real one and the what-if policies."""
 
     def number(key: str, title: str, value: Any, decimals: int, width: int = 10) -> TableColumn:
