@@ -20,6 +20,9 @@ ADDED = {
          "tests/oracle/test_oracle.py"},
         {"qbatch/metrics", "tests/oracle"},
     ),
+    "panel of the monitor": (
+        "Charts", {"qbatch/tui/panels/NAME.py", "qbatch/tui/panels/registry.py"}, {"qbatch/tui"},
+    ),
 }  # fmt: skip
 """What was added, by its name in the code; the files that its checklist names; the folders in which the name is looked for."""
 
@@ -34,7 +37,7 @@ def test_a_checklist_names_all_files(kind: str) -> None:
     found = subprocess.run(
         ["grep", "-rlw", "--include=*.py", name, *folders], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert {file.replace(f"/{name}.py", "/NAME.py") for file in found} <= files
+    assert {file.replace(f"/{name.lower()}.py", "/NAME.py") for file in found} <= files
 
 
 def test_the_map_is_drawn_from_the_imports_of_today() -> None:
