@@ -7,11 +7,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.documents.blocks import ROOT
+from tests.library.run_notebooks import NOTEBOOKS, executed
 
-NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 DOCUMENT = ROOT / "docs" / "how-to" / "use-in-a-notebook.md"
 
 
@@ -20,10 +19,7 @@ def test_a_notebook_runs_and_shows_what_it_speaks_of(path: Path, tmp_path: Path,
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    notebook = nbformat.read(path, 4)
-    nbformat.validate(notebook)
-    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
-    client.execute()
+    notebook = executed(path, tmp_path)
     shown = [output.data for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs if "data" in output]
     results = [data for data in shown if "<ReplayResult" in data["text/plain"]]
     assert results
@@ -35,12 +31,13 @@ def test_a_notebook_runs_and_shows_what_it_speaks_of(path: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
+def test_a_notebook_is_kept_with_its_outputs(path: Path) -> None:
     notebook = nbformat.read(path, 4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert cell.outputs == []
-            assert cell.execution_count is None
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells)
+    assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
+    assert path.stat().st_size < 500_000
 
 
 def test_there_are_two_notebooks_and_the_document_names_them() -> None:
