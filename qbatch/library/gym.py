@@ -1,8 +1,8 @@
 """Reinforcement learning: an environment of Gymnasium in which an agent schedules a log, and the agent as a policy.
 
 The environment and the policy ask the same question in the same way: a pass offers the first waiting jobs and what is free,
-and the agent names the job that starts next.  So an agent that was trained here is replayed beside other policies, and
-decides on a live server.  It needs the extra ``gym``.
+and the agent names the job that starts next.  So an agent that was trained here can be replayed with other policies, and
+can decide on a live server.  It needs the extra ``gym``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ _show = live(agent.show)
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     """An episode schedules some consecutive jobs of a log; each step chooses the waiting job that starts next.
 
-    The observation is a vector of ``jobs * 5 + 2`` numbers from 0 to 1: ``FEATURES`` of each of the first ``jobs`` waiting jobs,
-    in order of submission, then the free processors as a share, and q / (q + 32) for the length q of the queue.
+    The observation is a vector of ``jobs * 5 + 2`` numbers from 0 to 1.  It begins with the ``FEATURES`` of each of the first
+    ``jobs`` waiting jobs, in order of submission.  The last two are the free processors as a share, and q / (q + 32) for the
+    length q of the queue.
 
     The action is the place of a job among them.  A job that fits starts, and time stands still.  A job that does not fit
     starts as soon as it fits, before all others.  The action ``jobs``, or a place without a job, starts none until
@@ -133,7 +134,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
 
 class AgentPolicy:
-    """An agent as a policy: for a replay beside other policies, or for a live server.
+    """An agent as a policy, for a replay with other policies or for a live server.
 
     Args:
         predict: returns the action for an observation of :class:`SchedulingEnv`.  It must return the same action for the same

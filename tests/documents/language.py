@@ -82,7 +82,8 @@ def prose_of(source: str) -> Iterator[tuple[int, str]]:
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 3:
-            yield node.lineno, node.value
+            if not re.search(r"\{[^}]*;[^}]*\}", node.value):  # a style sheet
+                yield node.lineno, node.value
     comments: list[tuple[int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|fmt:|pragma)", token.string):

@@ -84,7 +84,8 @@ def pbs_commands() -> Iterator[str]:
 def policies() -> Iterator[str]:
     """Yield each policy with its source and its parameters."""
     for name, entry in POLICIES.items():
-        yield from ("", f"### {name}", "", f"It {cell(entry.meaning)}.", "", f"Source: {entry.source}.")
+        meaning = cell(entry.meaning)
+        yield from ("", f"### {name}", "", f"{meaning[0].upper()}{meaning[1:]}.", "", f"Source: {entry.source}.")
         rows = [(f"`{one.name}`", f"`{one.default}`", cell(one.values), cell(one.meaning)) for one in entry.parameters]
         yield from table(("parameter", "default", "values", "meaning"), rows) if rows else ("", "It has no parameters.", "")
 

@@ -24,18 +24,18 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Float32Array, Int64Array, RecordArray
 
 FEATURES = ("is_there", "wait", "estimate", "procs", "fits")
-"""What is shown of a waiting job, each from 0 to 1: whether there is one; its wait w and its estimate e as w / (w + 1 h) and
-e / (e + 1 h); its processors as a share of the machine; whether so many are free."""
+"""The numbers shown for a waiting job, each from 0 to 1.  They are: whether there is one; its wait w as w / (w + 1 h), its
+estimate likewise; its processors as a share of the machine; whether so many are free."""
 
 GENERAL = 2
 """Numbers that are shown of the whole: free processors as a share of the machine, and q / (q + 32) for q waiting jobs."""
 
 AGENT = record(
     [
-        ("is_asked", np.int64),  # whether the agent has been asked and its choice is yet to be carried out
-        ("choice", np.int64),  # the place of a job among those shown; a place without a job chooses none
-        ("row", np.int64),  # the chosen job, which starts as soon as it fits; -1 for none
-        ("backfills", np.int64),  # whether other jobs may start meanwhile that do not delay it
+        ("is_asked", np.int64),  # Whether the agent has been asked and its choice is yet to be carried out.
+        ("choice", np.int64),  # The place of a job among those shown; a place without a job chooses none.
+        ("row", np.int64),  # The chosen job, which starts as soon as it fits; -1 for none.
+        ("backfills", np.int64),  # Whether other jobs may start meanwhile that do not delay it.
     ]
 )
 
