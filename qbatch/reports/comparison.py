@@ -34,8 +34,8 @@ SCHEMA = "qbatch.compare/1"
 
 METHOD = (
     "paired by job number, in order of submission; of means: on the scale of the ratio B / A (delta method), in units of this A. "
-    "The error is the widest of two: the stationary bootstrap (Politis and Romano 1994), and the means of 5, 10 and 20 equal parts "
-    "with Student's t. The block length is by Politis and White 2004, a day at least. Of a median: percentiles of "
+    "The error is the widest of two: the stationary bootstrap (Politis and Romano 1994), and the means of 5, 10 and 20 equal "
+    "parts with Student's t. The block length is by Politis and White 2004, a day at least. Of a median: percentiles of "
     "200 to 1,000 resamples (docs/explanation/statistics.md)"
 )
 METHOD_REPLICAS = "Student's t over the replicas, each a pair; cut at the lowest possible value (-100 %)"

@@ -81,9 +81,9 @@ def prose_of(source: str) -> Iterator[tuple[int, str]]:
     Strings below a module's constants count as docstrings.  A message is a string of several words.
     """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 3:
-            if not re.search(r"\{[^}]*;[^}]*\}", node.value):  # a style sheet
-                yield node.lineno, node.value
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 3
+        if is_text and not re.search(r"\{[^}]*;[^}]*\}", node.value):  # which a style sheet has
+            yield node.lineno, node.value
     comments: list[tuple[int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|fmt:|pragma)", token.string):

@@ -30,7 +30,11 @@ def test_what_is_not_plain_is_found_with_its_line() -> None:
 NOT_YET = ("daemon", "papers", "wire", "cli/pbs", "cli/paper.py")
 """Parts of the package with prose that is not plain yet; docs/next-steps.md names them."""
 
-PROSE = [path for path in sorted((ROOT / "qbatch").rglob("*.py")) if not str(path.relative_to(ROOT / "qbatch")).startswith(NOT_YET)]
+PROSE = [
+    path
+    for path in sorted((ROOT / "qbatch").rglob("*.py"))
+    if not str(path.relative_to(ROOT / "qbatch")).startswith(NOT_YET)
+]
 
 
 def test_docstrings_comments_and_messages_are_in_plain_language() -> None:
