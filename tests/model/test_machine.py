@@ -315,7 +315,7 @@ def test_named_resources_are_read_and_written() -> None:
         (("gpu = 2", "gpu = 2.5"), "line 7, key 'resources': gpu = 2.5 is not a whole number"),
         (("gpu = 2", '"gpu:a100" = 2'), "line 7, key 'resources': 'gpu:a100' is not a name; .*types of it are not supported yet"),
         (("gpu = 2", "ncpus = 2"), r"line 7, key 'resources': 'ncpus' has a key of its own; write cpus = \.\.\."),
-        (("single_host = true", ""), "line 7, key 'resources': count only where .* write single_host = true"),
+        (("single_host = true", ""), "line 7, key 'resources': count only if .* write single_host = true"),
         (("resources = { f", "resource = { f"), "line 12, key 'resource': is not known in .*; did you mean 'resources'"),
     ],
 )
