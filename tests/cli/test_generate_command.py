@@ -71,7 +71,7 @@ def test_the_facts_stand_beside_the_printed_ones(capfd: pytest.CaptureFixture[st
     [
         (("--month", "1999-13"), 2, "--month '1999-13': use one of 1999-10"),
         (("--month", "2000-03", "--warmup-days", "40"), 2, "--warmup-days is 40; use 0 to 28"),
-        (("--month", "2000-03", "--facts", "-o", "x"), 2, "--facts are printed; leave out -o"),
+        (("--month", "2000-03", "--facts", "-o", "x"), 2, "--facts prints to stdout; leave out -o"),
         (("--month", "2000-03", "-o", "/proc/no/folder/x.swf"), 4, "cannot be made"),
         ((), 2, "--month"),
     ],
