@@ -150,8 +150,8 @@ def match(a: Side, b: Side) -> Matched:
     if len(unlike) and not _is_one_log(a, b, one, other):
         row = int(unlike[0])
         raise InputError(
-            f"{b.where}: job {work.number[row]} requests {others.procs[row]} processors, but in {a.where} "
-            f"{work.procs[row]}; compare two schedules of one log"
+            f"{b.where}: job {work.number[row]} requests {others.procs[row]} processors, but "
+            f"{work.procs[row]} in {a.where}; compare two schedules of one log"
         )
     strange = int(((work.submit != others.submit) & (work.run != others.run)).sum())
     if 2 * strange > len(one) and len(set(_hashes(a, b))) > 1:

@@ -73,7 +73,7 @@ class RunStore:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._unlock()
-            raise OutputError(f"{folder}: another process uses it; wait for it, or name another place") from error
+            raise OutputError(f"{folder}: another process is at work there; wait for it, or name another place") from error
         with self._explained():
             self._database = sqlite3.connect(self.path, isolation_level=None)
             self._open()

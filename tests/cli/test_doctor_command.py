@@ -83,7 +83,7 @@ def test_the_version_is_one(tmp_path: Path) -> None:
 def test_it_tries_to_write_where_a_daemon_would(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "new" / "state"))
-    assert findings["store"][0]["text"].endswith("the first start makes it")
+    assert findings["store"][0]["text"].endswith("the first start creates it")
     assert sorted(os.listdir(tmp_path)) == ["file"], "what was tried is gone again"
     nowhere = {
         "QBATCH_STATE": "/proc/sys/qbatch", "QBATCH_SOCKET": "/proc/sys/qbatch.sock",

@@ -71,8 +71,8 @@ def test_the_facts_stand_beside_the_printed_ones(capfd: pytest.CaptureFixture[st
     [
         (("--month", "1999-13"), 2, "--month '1999-13': use one of 1999-10"),
         (("--month", "2000-03", "--warmup-days", "40"), 2, "--warmup-days is 40; use 0 to 28"),
-        (("--month", "2000-03", "--facts", "-o", "x"), 2, "--facts are printed; leave out -o"),
-        (("--month", "2000-03", "-o", "/proc/no/folder/x.swf"), 4, "cannot be made"),
+        (("--month", "2000-03", "--facts", "-o", "x"), 2, "--facts prints to stdout; leave out -o"),
+        (("--month", "2000-03", "-o", "/proc/no/folder/x.swf"), 4, "cannot be created"),
         ((), 2, "--month"),
     ],
 )
@@ -120,7 +120,7 @@ def test_the_command_in_the_header_makes_the_log_again(capfd: pytest.CaptureFixt
         (("--estimates", "tsafrir", "--estimate-max", 3600), 2, "the largest estimate is 3600 s, but"),
         (("--seed", -1), 2, "--seed"),
         (("--jobs", "many"), 2, "--jobs"),
-        (("--out", "/proc/no/folder/x.swf"), 4, "cannot be made"),
+        (("--out", "/proc/no/folder/x.swf"), 4, "cannot be created"),
     ],
 )
 def test_what_the_model_cannot_do_is_one_line_and_an_exit_code(

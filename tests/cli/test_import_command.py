@@ -53,7 +53,7 @@ def test_from_accounting_to_a_comparison_and_a_picture(
     code, out, err = command(capfd, "import", form, source, "-o", log, "--timezone", "UTC", "--machine-procs", 128)
     assert (code, out) == (0, "")
     assert "59 jobs that ran, 0 cancelled before they ran" in err
-    assert "machine: 128 processors (as told)" in err
+    assert "machine: 128 processors (as given)" in err
     assert command(capfd, "trace", "validate", log)[0] == 0
     assert command(capfd, "replay", log, "-p", "fcfs", "-p", "easy", "--out", result, "-q")[0] == 0
     assert json.loads((result / "result.json").read_text(encoding="utf-8"))["machine"]["procs"] == 128

@@ -122,7 +122,7 @@ def test_a_log_without_estimates_says_so_wherever_its_numbers_are(
     log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n", encoding="utf-8")
     code, out, err = command(capfd, "replay", log, "-p", "easy", "-p", "fcfs", "--out", tmp_path / "result")
     assert (code, said in out, said in err) == (0, True, True)
-    assert ("run times for estimates" in out) == (given == 2)
+    assert ("run times as estimates" in out) == (given == 2)
     _, out, _ = command(capfd, "replay", log, "-p", "easy", "--json")
     assert json.loads(out)["estimates_missing"] == given
     assert json.loads((tmp_path / "result" / "result.json").read_text())["estimates_missing"] == given

@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_log(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "which log?"),
+        ((), 2, "a LOG is missing"),
         (("traces/demo-128.swf", "deadlines:stringency=0"), 2, "add --deadlines FILE"),
         (("traces/demo-128.swf", "speed:up=1"), 2, "there is no step 'speed'"),
         (("traces/none.swf", "estimates"), 3, "traces/none.swf"),

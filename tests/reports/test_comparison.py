@@ -196,7 +196,7 @@ def test_schedules_of_two_logs_are_refused_or_noted(pair) -> None:
     with pytest.raises(InputError, match="no job number in common"):
         compare(side(pair[0]), side(other))
     wider = by_hand(work.changed(procs=work.procs + 1), work.submit)
-    with pytest.raises(InputError, match="job 1 asks for"):
+    with pytest.raises(InputError, match="job 1 requests"):
         compare(side(pair[0]), side(wider))
     nobody = by_hand(work.changed(counted=np.zeros(300, bool)), work.submit)
     with pytest.raises(InputError, match="no counted job"):

@@ -102,7 +102,7 @@ def test_what_is_no_store_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"runs\.sqlite: is no store of runs, or a damaged one"):
         RunStore(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be created"):
         RunStore(tmp_path / "file" / "runs")
 
 

@@ -193,7 +193,7 @@ def test_a_log_that_has_changed_is_named_and_nothing_is_mixed(tmp_path: Path) ->
         ({"resample": "months"}, UsageError, "'months' is none of none, weeks, users"),
         ({"seed": "1:5"}, UsageError, "5 seeds, but nothing is drawn"),
         ({"machine": "none.toml"}, InputError, "none.toml"),
-        ({"machine": "0"}, UsageError, "no number of processors"),
+        ({"machine": "0"}, UsageError, "not a number of processors"),
         ({"log": "none.swf"}, InputError, "none.swf"),
         ({"log": "lublin:jbs=5"}, UsageError, "did you mean 'jobs'"),
         ({"log": "lublin:jobs=many"}, UsageError, "jobs=many is no whole number"),
@@ -258,7 +258,7 @@ def test_the_record_stays_with_its_table_until_both_are_written(
     assert read_sweep(out).read().num_rows == 2
     document = json.loads((out / DOCUMENT).read_text())
     (out / DOCUMENT).write_text(json.dumps(sealed(document | {"inputs": "others"}, DOCUMENT, {})))
-    with pytest.raises(InputError, match=r"is not of sweep\.json beside it"):
+    with pytest.raises(InputError, match=r"does not belong to sweep\.json"):
         read_sweep(out).read()
 
 

@@ -269,7 +269,7 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         hosts = app.query_one(HostPanel)
         await press(pilot, "1", "x")
-        assert "run on" in str(app.screen.query_one("Label").render())
+        assert "continue" in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
         assert told(scene, requests.HostControl) == [requests.HostControl(hosts=("n1",), action="drain")]
         await press(pilot, "right", "down", "right", "down", "right", "right")
@@ -503,7 +503,7 @@ def test_an_instant_that_is_none_is_refused_in_words(text: str) -> None:
         await press(pilot, "u")
         app.screen.query_one(Input).value = text
         await press(pilot, "enter")
-        assert "is no instant" in str([note.message for note in app._notifications])
+        assert "is not an instant" in str([note.message for note in app._notifications])
         assert scene.driven == []
 
     play(steps)

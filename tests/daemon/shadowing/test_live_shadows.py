@@ -185,7 +185,7 @@ def test_what_is_followed_is_told_to_subscribers(tmp_path: Path) -> None:
         (("set", "hybrid:depth=x"), 2, "depth"),
         (("set", "a", "b", "c", "d", "e"), 2, "at most 4"),
         (("set", "easy", "easy:order=fcfs"), 2, "named twice"),
-        (("set",), 2, "say which policies"),
+        (("set",), 2, "name the policies"),
         (("off", "easy"), 2, "takes no policy"),
         (("sett", "easy"), 2, "did you mean 'set'"),
     ],

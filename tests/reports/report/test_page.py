@@ -197,7 +197,7 @@ def test_the_command_writes_the_page_and_says_so(tmp_path, capfd) -> None:
         (["a", "--baseline", "eas"], 2, "did you mean 'easy'"),
         (["a", "--confidence", "95"], 2, "0.95 is usual"),
         (["a", "a"], 3, "leave one of the two out"),
-        (["a", "-o", "/proc/none/x.html"], 4, "cannot be made"),
+        (["a", "-o", "/proc/none/x.html"], 4, "cannot be created"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, monkeypatch, capfd, arguments, code, reason) -> None:

@@ -50,7 +50,7 @@ def test_what_cannot_stand_in_one_table_is_refused(tmp_path) -> None:
         gather([first, write_small(tmp_path / "c", 3, procs_total=99)])
     with pytest.raises(InputError, match=r"same schedules as .*a, and counted twice"):
         gather([first, write_small(tmp_path / "d", 1, seed=9)])
-    with pytest.raises(InputError, match="it does not say with which options it was run"):
+    with pytest.raises(InputError, match="it does not contain its options"):
         gather([first, write_small(tmp_path / "e", 2, options={})])
     with pytest.raises(UsageError, match="did you mean 'easy'"):
         gather([first], policies=["eassy"])
