@@ -212,25 +212,19 @@ def _run_months(
     With a folder for what comes out, each simulation is kept there as soon as it is made: a command that was interrupted goes
     on where it stopped, and after a change of the sources only what depends on them is run again.
     """
-    from qbatch.papers.origin2000 import SEED, run_paper, study_of
-    from qbatch.papers.origin2000_kept import KeptOrigin2000Runs
+    from qbatch.papers.harness import Runner
+    from qbatch.papers.origin2000 import SEED, study_of
+    from qbatch.papers.origin2000_claims import run_paper
 
-    study = study_of(months, replicas=replicas, seed=SEED if seed is None else seed, days=days)
-    kept = None if out is None else KeptOrigin2000Runs(Path(out) / "runs")
+    study = study_of(months=months or (), replicas=replicas, seed=SEED if seed is None else seed, days=days)
+    folder = None if out is None else Path(out) / "runs"
+    said: list[str] = []
     with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases())} simulations were there already, in {kept.folder}")
-    facts = {
-        "machine": {"name": ORIGIN2000},
-        "options": {
-            "months": list(study.months),
-            "seeds": list(study.seeds),
-            "days": days,
-            "warmup_days": study.warmup_days,
-        },
-    }
-    return facts, outcome
+        outcome = run_paper(study, (), Runner(tell, folder=folder, say=said.append))
+    if not is_quiet:
+        for text in said:
+            talk(text)
+    return study.facts(()), outcome
 
 
 def _run_subsets(

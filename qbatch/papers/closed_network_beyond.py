@@ -50,8 +50,7 @@ from qbatch.papers.closed_network_study import (
     NetworkStudy,
 )
 from qbatch.papers.evidence import NO, OPEN, YES, above
-from qbatch.papers.means import pair, spread
-from qbatch.papers.record import Cell, Column, Row, Table
+from qbatch.papers.record import Cell, Column, Row, Table, pair, spread
 from qbatch.workloads.network import Network
 
 _ORDER = [

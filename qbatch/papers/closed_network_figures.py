@@ -23,8 +23,7 @@ from qbatch.papers.closed_network_replicas import (
 from qbatch.papers.closed_network_runs import PRSNUTF_STF, RULES
 from qbatch.papers.closed_network_study import MANY_AT, MIDDLE, NetworkStudy
 from qbatch.papers.evidence import written
-from qbatch.papers.means import pair, spread
-from qbatch.papers.record import Cell, Column, Row, Table, Tolerance
+from qbatch.papers.record import Cell, Column, Row, Table, Tolerance, pair, spread
 from qbatch.workloads.network import Network
 
 _POINT = [Column("C", "C"), Column("d", "d = e"), Column("N", "N")]

@@ -23,7 +23,7 @@ from qbatch.papers.closed_network_study import (
     STATIONS,
     NetworkStudy,
 )
-from qbatch.papers.means import half
+from qbatch.papers.record import half
 from qbatch.reports.plot_style import GREY, PALETTE, PlotRange, caption, legend_outside, new_figure
 from qbatch.workloads.network import Network
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from qbatch.metrics.interval import interval, t_quantile
 from qbatch.papers.closed_network_printed import PRFCFS
 from qbatch.papers.closed_network_runs import NetworkFigures, asked
-from qbatch.papers.means import half
+from qbatch.papers.record import half
 from qbatch.replay.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
 

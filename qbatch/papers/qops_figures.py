@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from qbatch.metrics import interval
-from qbatch.papers.means import mean_cells
 from qbatch.papers.qops_comparisons import first_figures
 from qbatch.papers.qops_replicas import (
     ALL_JOBS,
@@ -34,7 +33,7 @@ from qbatch.papers.qops_runs import (
     STRONGER,
     Setting,
 )
-from qbatch.papers.record import Cell, Column, Row, Table
+from qbatch.papers.record import Cell, Column, Row, Table, mean_cells
 
 HOUR_S = 3600.0
 CURVES = (EASY, CONSERVATIVE, *SCHEMES)

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from qbatch.metrics import Interval, interval
+from qbatch.papers.replicas import Values, listed
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -84,6 +87,30 @@ def table_of(document: Mapping[str, Any]) -> Table:
     """Return the table that was made plain data."""
     columns = [Column(one["key"], one["heading"], one["decimals"]) for one in document["columns"]]
     return Table(document["name"], document["title"], columns, document["rows"], document["notes"])
+
+
+def mean_cells(key: str, found: Interval, factor: float = 1.0, per: float = 1.0) -> dict[str, Cell]:
+    """Return a mean and half its 95 % interval as two cells, both times a factor, or divided by one."""
+    width = half(found)
+    return {
+        key: None if found.mean is None else found.mean * factor / per,
+        f"{key}_half": None if width is None else width * factor / per,
+    }
+
+
+def half(found: Interval) -> float | None:
+    """Return half the width of an interval; None where there is none."""
+    return None if found.high is None or found.mean is None else found.high - found.mean
+
+
+def spread(key: str, values: Values | Sequence[float], factor: float = 1.0) -> dict[str, Cell]:
+    """Return the mean of values, each times a factor, and half its interval as two cells."""
+    return mean_cells(key, interval([factor * value for value in listed(values)]))
+
+
+def pair(key: str, heading: str, decimals: int = 0) -> list[Column]:
+    """Return the columns of a mean and half its interval."""
+    return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qbatch.papers.means import pair, spread
-from qbatch.papers.record import Cell, Column, Row, Table
+from qbatch.papers.record import Cell, Column, Row, Table, pair, spread
 from qbatch.papers.scojo_figures import HOUR_S, PERCENT, change
 from qbatch.papers.scojo_replicas import (
     RESPONSE,

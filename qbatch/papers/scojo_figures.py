@@ -10,8 +10,7 @@ import numpy as np
 
 from qbatch.papers import scojo_printed as printed
 from qbatch.papers.evidence import change_interval
-from qbatch.papers.means import pair, spread
-from qbatch.papers.record import Cell, Column, Row, Table
+from qbatch.papers.record import Cell, Column, Row, Table, pair, spread
 from qbatch.papers.scojo_replicas import (
     RESPONSE,
     UTILISATION,

@@ -12,7 +12,7 @@ from qbatch.metrics import interval
 from qbatch.model.record import LogClock
 from qbatch.papers import scojo_printed as printed
 from qbatch.papers.evidence import change_interval
-from qbatch.papers.means import half
+from qbatch.papers.record import half
 from qbatch.papers.scojo_changes import Comparison
 from qbatch.papers.scojo_figures import HOUR_S, PERCENT, workload_name
 from qbatch.papers.scojo_replicas import RESPONSE, UTILISATION, WAIT, Number, ScojoReplicas, of_cell, slowdown
