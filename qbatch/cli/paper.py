@@ -240,26 +240,21 @@ def _run_subsets(
 
     With a folder for what comes out, each group of runs is kept there as soon as it is made, as for the Origin 2000.
     """
-    from qbatch.papers.qops import SEED, run_paper, study_of
-    from qbatch.papers.qops_runs import SUBSET_JOBS
-    from qbatch.papers.qops_study import KeptQopsGroups
+    from qbatch.papers.harness import Runner
+    from qbatch.papers.qops import SEED, SUBSET_JOBS, study_of
+    from qbatch.papers.qops_claims import run_paper
 
     subsets, jobs, seed = draws
     study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
-    kept = None if out is None else KeptQopsGroups(Path(out) / "runs")
+    folder = None if out is None else Path(out) / "runs"
+    said: list[str] = []
     _announce_compiler("run_rounds_*", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} groups of runs were there already, in {kept.folder}")
-    facts = {
-        "logs": [
-            {"name": one.trace.name, "sha256": one.trace.sha256, "procs": one.trace.procs, "subsets": one.subsets}
-            for one in study.sources
-        ],
-        "options": {"subsets": subsets, "jobs": study.jobs, "seed": study.seed, "parts": parts},
-    }
-    return facts, outcome
+        outcome = run_paper(study, parts, Runner(tell, folder=folder, say=said.append))
+    if not is_quiet:
+        for text in said:
+            talk(text)
+    return study.facts(parts), outcome
 
 
 def _run_workloads(
@@ -274,52 +269,43 @@ def _run_workloads(
 
     ``draws``: workloads, jobs of each, the first seed.
     """
-    from qbatch.papers.scojo import WORKLOADS, run_paper, study_of
-    from qbatch.papers.scojo_runs import SEED, WORKLOAD_JOBS
-    from qbatch.papers.scojo_study import KeptScojoRuns
+    from qbatch.papers.harness import Runner
+    from qbatch.papers.scojo import SEED, WORKLOAD_JOBS, WORKLOADS, study_of
+    from qbatch.papers.scojo_claims import run_paper
 
     workloads, jobs, seed = draws
     study = study_of(
         logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
     )
-    kept = None if out is None else KeptScojoRuns(Path(out) / "runs")
+    folder = None if out is None else Path(out) / "runs"
+    said: list[str] = []
     _announce_compiler("run_rounds_*", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases(parts))} runs were there already, in {kept.folder}")
-    facts = {
-        "logs": [
-            {"name": one.name, "sha256": one.sha256, "procs": one.procs, "subsets": count} for one, count in study.logs
-        ],
-        "options": {"workloads": study.workloads, "jobs": study.jobs, "seed": study.seed, "parts": parts},
-    }
-    return facts, outcome
+        outcome = run_paper(study, parts, Runner(tell, folder=folder, say=said.append))
+    if not is_quiet:
+        for text in said:
+            talk(text)
+    return study.facts(parts), outcome
 
 
 def _run_network(
     replications: int | None, seed: int | None, parts: list[str], out: str | None, *, is_quiet: bool
 ) -> tuple[dict[str, Any], PaperOutcome]:
     """Run the paper of the closed network; blocks of runs are kept as for the Origin 2000."""
-    from qbatch.papers.closed_network import run_paper
-    from qbatch.papers.closed_network_runs import SEED
-    from qbatch.papers.closed_network_study import REPLICATIONS, KeptNetworkRuns, NetworkStudy
+    from qbatch.papers.closed_network import REPLICATIONS, SEED, study_of
+    from qbatch.papers.closed_network_claims import run_paper
+    from qbatch.papers.harness import Runner
 
-    study = NetworkStudy(replications or REPLICATIONS, SEED if seed is None else seed)
-    kept = None if out is None else KeptNetworkRuns(Path(out) / "runs")
+    study = study_of(replications=replications or REPLICATIONS, seed=SEED if seed is None else seed)
+    folder = None if out is None else Path(out) / "runs"
+    said: list[str] = []
     _announce_compiler("run_network", is_quiet=is_quiet)
     with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases(parts))} blocks of runs were there already, in {kept.folder}")
-    facts = {
-        "machine": {"name": CLOSED_NETWORK},
-        "options": {
-            "replications": study.replications, "seed": study.seed, "warmup_s": study.warmup, "window_s": study.length,
-            "parts": parts,
-        },
-    }  # fmt: skip
-    return facts, outcome
+        outcome = run_paper(study, parts, Runner(tell, folder=folder, say=said.append))
+    if not is_quiet:
+        for text in said:
+            talk(text)
+    return study.facts(parts), outcome
 
 
 def _print_papers(papers: dict[str, Paper]) -> None:

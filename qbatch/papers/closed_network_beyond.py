@@ -1,8 +1,7 @@
-"""What the paper does not ask: does the order of its policies survive, and is FCFS the best discipline of the shortest queue?
+"""Karatza and Hilzer 2003, what the paper does not ask: does the order of its policies survive, and is FCFS the best discipline?
 
-An *order* is that of the throughputs, the highest first: ``>`` where the paired interval of a difference leaves out 0, else
-``~``.
-Beside it stands what became of the ten pairs of policies that the paper's own network decides.
+An *order* is that of the throughputs, the highest first: ``>`` where the paired interval of a difference leaves out 0, else ``~``.
+Beside it stands what became of the ten pairs of policies that the network of the paper decides.  Nothing is claimed here.
 """
 
 from __future__ import annotations
@@ -11,47 +10,47 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise, product
 
 from qbatch.metrics import interval
-from qbatch.papers.closed_network_figures import point
-from qbatch.papers.closed_network_printed import (
+from qbatch.papers import closed_network as paper
+from qbatch.papers.closed_network import (
+    BEYOND_JOBS,
+    COMBINED,
+    ERROR_STEPS,
     INTERVALS,
     JOBS,
+    LONGEST,
+    MIDDLE,
+    PERCENT,
     POLICIES,
     PRFCFS,
     PRLSTF,
     PRSNUTF,
+    PRSNUTF_STF,
     PRSTF,
-    SQFCFS,
-    TOLERANCES,
-    VARIATIONS,
-)
-from qbatch.papers.closed_network_printed import UTILISATION as TABLE_2
-from qbatch.papers.closed_network_replicas import (
-    LONGEST,
-    PERCENT,
     RESPONSE,
-    SLOWDOWN,
-    SPREAD,
-    THROUGHPUT,
-    UTILISATION,
-    NetworkReplicas,
-    Values,
-    half_share,
-    mean,
-)
-from qbatch.papers.closed_network_runs import ESTIMATING, PRSNUTF_STF
-from qbatch.papers.closed_network_study import (
-    BEYOND_JOBS,
-    COMBINED,
-    ERROR_STEPS,
-    MIDDLE,
     SERVERS,
     SIZED_JOBS,
-    TAIL_LENGTHS_S,
+    SLOWDOWN,
+    SPREAD,
+    SQFCFS,
+    THROUGHPUT,
+    UTILISATION,
+    VARIATIONS,
+    NetworkReplicas,
     NetworkStudy,
+    half_share,
 )
 from qbatch.papers.evidence import NO, OPEN, YES, above
 from qbatch.papers.record import Cell, Column, Row, Table, pair, spread
+from qbatch.papers.replicas import Values, difference, mean, scaled
 from qbatch.workloads.network import Network
+
+POINT = [Column("C", "C"), Column("d", "d = e"), Column("N", "N")]
+
+
+def point(network: Network) -> dict[str, Cell]:
+    """Return the numbers of the paper that a network has."""
+    return {"C": f"{network.variation:g}", "d": f"{network.tasks_interval:g}", "N": network.jobs}
+
 
 _ORDER = [
     Column("order", "order of the throughputs"), Column("kept", "pairs kept"), Column("open", "open"),
@@ -111,12 +110,9 @@ def _utilisation(replicas: NetworkReplicas, network: Network) -> dict[str, Cell]
     return spread("U", replicas.of(network, PRFCFS, UTILISATION), PERCENT)
 
 
-# ------------------------------------------------------------------------------------------------ estimates
-
-
 def error_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
     """Return what errors of estimates change, of each policy that asks for one, and what is left of the order."""
-    estimating = [policy for policy in POLICIES if policy in ESTIMATING]
+    estimating = [policy for policy in POLICIES if policy in paper.ESTIMATING]
     rows: list[Row] = []
     for policy, variation, length, jobs in product(estimating, VARIATIONS, INTERVALS, JOBS):
         exact = study.network(jobs, variation, length)
@@ -125,21 +121,18 @@ def error_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
         for error in ERROR_STEPS:
             row |= spread(f"E{error:g}", _error_change(study, replicas, policy, exact, error))
         rows.append(row)
-    columns = [Column("policy", "policy"), *_POINT_COLUMNS, *pair("U", "U at E = 0 %", 1)]
+    columns = [Column("policy", "policy"), *POINT, *pair("U", "U at E = 0 %", 1)]
     columns += [column for error in ERROR_STEPS for column in pair(f"E{error:g}", f"E = {error:g}", 2)]
     notes = ["E columns: U with errors less U without, in points of percent, by pairs"]
     changes = Table("closed-network-errors", "Errors of estimates: what they change in U", columns, rows, notes)
     return [changes, _error_orders(study, replicas)]
 
 
-_POINT_COLUMNS = [Column("C", "C"), Column("d", "d = e"), Column("N", "N")]
-
-
 def _error_change(study: NetworkStudy, replicas: NetworkReplicas, policy: str, exact: Network, error: float) -> Values:
     """Return by how many points utilisation with errors lies above that without."""
     wrong = study.network(exact.jobs, exact.variation, exact.tasks_interval, error=error)
-    before, now = (replicas.of(network, policy, UTILISATION) for network in (exact, wrong))
-    return {place: PERCENT * (value - before[place]) for place, value in now.items() if place in before}
+    now, before = (replicas.of(network, policy, UTILISATION) for network in (wrong, exact))
+    return scaled(difference(now, before), PERCENT)
 
 
 def _error_orders(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
@@ -155,17 +148,14 @@ def _error_orders(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     return Table("closed-network-errors-order", title, columns, rows, [_ORDER_NOTE])
 
 
-# ------------------------------------------------------------------------------------------------ ties
-
-
 def ties_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what PrSNUTF is if of equal tasks the shortest goes first, beside Table 2 and the policies next to it."""
     rows: list[Row] = []
     for variation, (place, interval_s), jobs in product(VARIATIONS, enumerate(INTERVALS), (JOBS[0], JOBS[-1])):
         network = study.network(jobs, variation, interval_s)
-        printed = TABLE_2[variation][PRSNUTF][place][jobs != JOBS[0]]
+        printed = paper.TABLE_2[variation][PRSNUTF][place][jobs != JOBS[0]]
         found = mean(replicas.of(network, PRSNUTF_STF, UTILISATION))
-        is_near = None if found is None else "yes" if abs(found - printed) <= TOLERANCES[variation] else "no"
+        is_near = None if found is None else "yes" if abs(found - printed) <= paper.TOLERANCES[variation] else "no"
         rows.append({
             "C": f"{variation:g}", "d": f"{interval_s:g}", "N": jobs, "printed": PERCENT * printed,
             **spread("first", replicas.of(network, PRSNUTF, UTILISATION), PERCENT),
@@ -178,9 +168,6 @@ def ties_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     columns += [*pair("lstf", "over PrLSTF, points", 2), *pair("longest", "RT_max ratio to PrSTF", 2)]
     notes = ["ties: of two tasks whose jobs have as few uncompleted tasks the one with the least demand goes first (snutf-stf)"]
     return Table("closed-network-ties", "PrSNUTF, if of equals the shortest goes first", columns, rows, notes)
-
-
-# ------------------------------------------------------------------------------------------------ combinations
 
 
 def combinations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
@@ -205,13 +192,10 @@ def combinations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     return Table("closed-network-combinations", title, columns, rows, notes)
 
 
-# ------------------------------------------------------------------------------------------------ other networks
-
-
 def tails_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what a heavier tail does, by the length of the window."""
     rows: list[Row] = []
-    for jobs, length in product(BEYOND_JOBS, TAIL_LENGTHS_S):
+    for jobs, length in product(BEYOND_JOBS, paper.TAIL_LENGTHS_S):
         network = study.tail(jobs, length)
         shares = {policy: half_share(replicas.of(network, policy, THROUGHPUT)) for policy in POLICIES}
         known = [share for share in shares.values() if share is not None]
@@ -286,5 +270,3 @@ def _networks(study: NetworkStudy) -> list[tuple[Callable[[int, float], Network]
         return lambda jobs, variation: study.sized(processors, jobs, variation)
 
     return [(study.network, JOBS[0], BEYOND_JOBS), *((of_size(one), one, jobs) for one, jobs in SIZED_JOBS.items())]
-
-

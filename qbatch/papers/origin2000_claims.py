@@ -656,11 +656,7 @@ MT_LJ_PERCENT = (10, 15)
 LT_MJ_PERCENT = (1, 5)
 """Section 3: what these classes demand each month."""
 
-PERIODS = {
-    "peak": tuple(range(9, 18)),
-    "intermediate": (7, 8, *range(18, 24)),
-    "low": tuple(range(7)),
-}
+PERIODS = {"peak": tuple(range(9, 18)), "intermediate": (7, 8, *range(18, 24)), "low": tuple(range(7))}
 """Section 3, Figure 1: "three periods (peak, intermediate, and low) of relatively stable job arrival rate"; the hours are ours
 (papers.md, part 3): the figure prints none."""
 
@@ -675,8 +671,7 @@ STATEMENTS = {
         ("used below 10 % of memory, least of the classes", "used below 10 % of memory, most of the classes"),
     ),
     "F.serial-memory": (
-        "About half (40 to 65 %) of the serial jobs request more than 512 MB",
-        ("serial jobs that request over 512 MB",),
+        "About half (40 to 65 %) of the serial jobs request more than 512 MB", ("serial jobs that request over 512 MB",)
     ),
     "F.over-an-hour": (
         "12 to 33 % of the jobs that request over an hour end within a minute",
@@ -786,8 +781,7 @@ def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Fig
         gap
         for one in drawn
         for gap in (
-            sum(one.procs) - MONTHS[one.month].procs_overall,
-            sum(one.memory) - MONTHS[one.month].memory_overall,
+            sum(one.procs) - MONTHS[one.month].procs_overall, sum(one.memory) - MONTHS[one.month].memory_overall
         )
     ]
     large = [name for name in MONTHS if _printed_share(name, _LARGE) > LARGE_PERCENT]
