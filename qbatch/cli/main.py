@@ -57,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("qbatch.cli.report:report", "Write one HTML page about results, to be sent on."),
     "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job: better, worse, or noise."),
     "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against what a policy owes."),
-    "paper": ("qbatch.cli.paper:paper", "Re-run the experiments of a paper beside its printed numbers."),
+    "paper": ("qbatch.cli.paper:app", "Re-run the experiments of a paper beside its printed numbers."),
     "trace": ("qbatch.cli.trace:app", "Look into a workload log, generate one, or fetch a public one."),
     "transform": ("qbatch.cli.transform:transform", "Change the load, estimates and deadlines of a log."),
     "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),

@@ -1,7 +1,7 @@
 """Karatza and Hilzer 2003, what the paper does not ask: does the order of its policies survive, and is FCFS the best discipline?
 
-An *order* is that of the throughputs, the highest first: ``>`` where the paired interval of a difference leaves out 0, else ``~``.
-Beside it stands what became of the ten pairs of policies that the network of the paper decides.  Nothing is claimed here.
+An *order* is that of the throughputs, the highest first: ``>`` where the paired interval of a difference leaves out 0, else
+``~``.  Beside it stands what became of the ten pairs of policies that the network of the paper decides.  Nothing is claimed here.
 """
 
 from __future__ import annotations

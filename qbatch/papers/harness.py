@@ -88,15 +88,17 @@ class Runner:
             self.say(f"{kept.read_count} of {len(cases)} {what} were there already, in {kept.folder}")
         return found
 
-    def made(self, what: str, make: Callable[[Any], Value], cases: Sequence[Any]) -> list[Value]:
-        """Return what is made of each case, in their order; nothing of it is kept.
+    def made(
+        self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None
+    ) -> list[Value]:
+        """Return what is made of each case, in their order; nothing of it is kept.  ``workers``: other than the usual ones.
 
         Raises:
             QbatchError: one fails.
         """
         self.tell(what, 0, len(cases))
         found: dict[Any, Value] = {}
-        for case, value in each_made(make, cases, workers=self.workers):
+        for case, value in each_made(make, cases, workers=workers or self.workers):
             found[case] = value
             self.tell(what, len(found), len(cases))
         return [found[case] for case in cases]

@@ -399,7 +399,7 @@ def draw_admission(runs: TraceRuns, share: float) -> Figure:
         for axes, (heading, number, factor) in zip(row, _ADMISSION, strict=True):
             for scheme in CURVES if number is UTILISATION else SCHEMES:
                 _line(axes, runs, Setting(share, stringency), scheme, number, factor)
-            _say(axes, f"{heading}, s = {stringency:g}", is_last=row is panels[-1])
+            _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
     for axes in panels[:, :2].flat:
         axes.set_ylim(bottom=0)  # after the last line of a column: a bound that is set ends the scaling of the other
     return _finished(figure, panels[0][-1])
@@ -414,7 +414,7 @@ def draw_response(runs: TraceRuns, share: float) -> Figure:
             for axes, by_load in ((row[place], True), (row[place + len(_SERVICE)], False)):
                 for scheme in CURVES:
                     _line(axes, runs, Setting(share, stringency), scheme, number, factor, by_load=by_load)
-                _say(axes, f"{heading}, s = {stringency:g}", is_last=row is panels[-1], by_load=by_load)
+                _say(axes, f"{heading}, s = {stringency:g}", is_last=row[0] is panels[-1][0], by_load=by_load)
     for axes in panels.flat:
         axes.set_yscale("log")  # the references lie far above the schemes
     return _finished(figure, panels[0][0])
@@ -430,7 +430,7 @@ def draw_relaxation(runs: TraceRuns) -> Figure:
             for place, factor in enumerate(FACTORS):
                 look = (f"R = {factor:g}", (PALETTE[place], "-", "o"))
                 _line(axes, runs, Setting(share, stringency, factor), QOPS, number, unit, look)
-            _say(axes, f"{heading}, q = {share:g}, s = {stringency:g}", is_last=row is panels[-1])
+            _say(axes, f"{heading}, q = {share:g}, s = {stringency:g}", is_last=row[0] is panels[-1][0])
     for axes in panels.flat:
         axes.set_ylim(bottom=0)
     return _finished(figure, panels[0][0], "Means over the subsets; bars: 95 % intervals.")

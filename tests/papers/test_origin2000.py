@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from qbatch.cli.paper import paper
+from qbatch.cli.main import app
 from qbatch.metrics import interval, measure
 from qbatch.model.errors import UsageError
 from qbatch.model.record import Schedule
@@ -42,8 +41,6 @@ from qbatch.workloads.origin2000 import CLASSES, generate_month
 
 MONTHS = ("1999-12", "2000-02")
 STUDY = Origin2000Study(MONTHS, (1, 2), days=1, warmup_days=1)
-app = typer.Typer()
-app.command()(paper)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +54,7 @@ def outcome(found: list[Origin2000Figures]) -> PaperOutcome:
 
 
 def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["origin2000", *arguments])
+    return CliRunner().invoke(app, ["paper", "origin2000", *arguments])
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -474,4 +471,4 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match="--days is 30"):
         study_of(days=30)
     assert isinstance(invoke("some.swf").exception, UsageError)
-    assert isinstance(CliRunner().invoke(app, ["sp2-backfilling", "--days", "2"]).exception, UsageError)
+    assert isinstance(CliRunner().invoke(app, ["paper", "sp2-backfilling", "--days", "2"]).exception, UsageError)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from qbatch.papers.sp2_backfilling_printed import (
+from qbatch.papers.sp2_backfilling import (
     FIGURE_11_FULL,
     FIGURE_11_JOBS,
     FIGURE_11_KILLED,

@@ -18,10 +18,19 @@ from qbatch.papers.record import (
     claim,
 )
 from qbatch.papers.registry import PAPERS, find_paper
-from qbatch.papers.sp2_backfilling_model import claims_of_figure_11, claims_of_figures_9_and_10, table_11
-from qbatch.papers.sp2_backfilling_printed import TABLE_2, TABLE_3, USERS
-from qbatch.papers.sp2_backfilling_runs import EstimateFigures, FactorFigures, LoadFigures, MonthFigures, SizeFigures
-from qbatch.papers.sp2_backfilling_verdicts import (
+from qbatch.papers.sp2_backfilling import (
+    TABLE_2,
+    TABLE_3,
+    USERS,
+    EstimateFigures,
+    FactorFigures,
+    LoadFigures,
+    MonthFigures,
+    SizeFigures,
+)
+from qbatch.papers.sp2_backfilling_claims import (
+    claims_of_figure_11,
+    claims_of_figures_9_and_10,
     claims_of_table_1,
     claims_of_table_2,
     claims_of_table_3,
@@ -29,6 +38,7 @@ from qbatch.papers.sp2_backfilling_verdicts import (
     table_1,
     table_2,
     table_3,
+    table_11,
 )
 
 
