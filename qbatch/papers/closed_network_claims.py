@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations, pairwise, product
+from itertools import chain, combinations, pairwise, product
 from typing import TYPE_CHECKING
 
 from qbatch.metrics import interval
@@ -45,7 +45,6 @@ from qbatch.papers.closed_network import (
     replications_needed,
 )
 from qbatch.papers.closed_network_beyond import (
-    POINT,
     combinations_table,
     error_tables,
     point,
@@ -75,17 +74,15 @@ from qbatch.papers.record import (
     HOLDS,
     UNCHECKED,
     UNDECIDED,
-    Cell,
     Claim,
-    Column,
     PaperOutcome,
-    Row,
     Table,
     Tolerance,
+    cell,
     claim,
     half,
-    pair,
-    spread,
+    means,
+    table_of_lines,
 )
 from qbatch.papers.replicas import Number, Values, combined, difference, mean
 from qbatch.reports.plot_style import GREY, PALETTE
@@ -174,18 +171,15 @@ def all_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
 
 def policies_table() -> Table:
     """Return what each policy is."""
-    rows: list[Row] = [
-        {
-            "policy": name, "routing": rules.routing, "discipline": rules.discipline,
-            "paper": "yes" if name in POLICIES else "no",
-        }
+    lines = [
+        [
+            *cell("policy", "policy", name), *cell("routing", "routing", rules.routing),
+            *cell("discipline", "discipline", rules.discipline),
+            *cell("paper", "in the paper", "yes" if name in POLICIES else "no"),
+        ]
         for name, rules in paper.RULES.items()
     ]  # fmt: skip
-    columns = [
-        Column("policy", "policy"), Column("routing", "routing"), Column("discipline", "discipline"),
-        Column("paper", "in the paper"),
-    ]  # fmt: skip
-    return Table("closed-network-policies", "The policies", columns, rows)
+    return table_of_lines("closed-network-policies", "The policies", lines)
 
 
 def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
@@ -193,27 +187,20 @@ def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     policies = [(policy, policy) for policy in POLICIES]
     if any(replicas.of(network, PRSNUTF_STF, UTILISATION) for network in study.of_paper()):
         policies.insert(POLICIES.index(PRSNUTF) + 1, (PRSNUTF_STF, PRSNUTF))
-    rows: list[Row] = []
+    lines = []
     for variation, (policy, as_printed), (place, length) in product(VARIATIONS, policies, enumerate(INTERVALS)):
         for end, jobs in enumerate((JOBS[0], JOBS[-1])):
-            told = paper.TABLE_2[variation][as_printed][place][end]
-            calibrated = paper.CALIBRATED_UTILISATION[variation][policy][end] if policy == as_printed else None
-            row: dict[str, Cell] = {
-                **point(network := study.network(jobs, variation, length)),
-                "policy": policy,
-                "printed": told,
-                **spread("ours", replicas.of(network, policy, UTILISATION)),
-                "calibrated": calibrated if length == MIDDLE else None,
-                **spread("short", replicas.of(study.short(jobs, variation, length), policy, UTILISATION)),
-            }
-            ours = row["ours"]
-            tolerance = Tolerance(0.0, paper.TOLERANCES[variation])
-            row["verdict"] = tolerance.verdict(told, ours if isinstance(ours, float) else None)
-            rows.append(row)
-    columns = [
-        *POINT, Column("policy", "policy"), Column("printed", "U printed", 2), *pair("ours", "ours", 3),
-        Column("calibrated", "calibration", 3), Column("verdict", "verdict"), *pair("short", "short runs", 3),
-    ]  # fmt: skip
+            network, tolerance = study.network(jobs, variation, length), Tolerance(0.0, paper.TOLERANCES[variation])
+            printed = paper.TABLE_2[variation][as_printed][place][end]
+            is_calibrated = policy == as_printed and length == MIDDLE
+            calibrated = paper.CALIBRATED_UTILISATION[variation][policy][end] if is_calibrated else None
+            ours = replicas.of(network, policy, UTILISATION)
+            short = replicas.of(study.short(jobs, variation, length), policy, UTILISATION)
+            lines.append([
+                *point(network), *cell("policy", "policy", policy), *cell("printed", "U printed", printed, 2),
+                *means("ours", "ours", 3, ours), *cell("calibrated", "calibration", calibrated, 3),
+                *cell("verdict", "verdict", tolerance.verdict(printed, mean(ours))), *means("short", "short runs", 3, short),
+            ])  # fmt: skip
     notes = [
         "within: the mean lies within .03 (C = 2) or .05 (C = 4) of the printed number",
         f"short runs: measured from the empty start on, for {study.length / 2:g} s",
@@ -222,24 +209,21 @@ def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
         f"that came first, with {PRSNUTF_STF} (shown where it was run) the one with the least demand; {PRSNUTF_STF} was picked "
         "after the fact, among other ties, as it comes nearest to the print",
     ]
-    return Table("closed-network-table2", "Table 2: utilisation at the lowest and the highest N", columns, rows, notes)
+    return table_of_lines("closed-network-table2", "Table 2: utilisation at the lowest and the highest N", lines, notes)
 
 
 def gains_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 3 to 8: D_R, by how much each policy's throughput lies above that of PrFCFS."""
-    rows: list[Row] = []
+    lines = []
     for network in study.of_paper():
-        row = {"figure": figure_of(network, 3), **point(network)}
+        line = [*cell("figure", "figure", figure_of(network, 3)), *point(network)]
         for policy in POLICIES[1:]:
-            row |= spread(policy, replicas.gain(network, policy))
+            line += means(policy, policy, 1, replicas.gain(network, policy))
             known = paper.CALIBRATED_GAIN[network.variation][policy][JOBS.index(network.jobs)]
-            row[f"{policy}_calibrated"] = known if network.tasks_interval == MIDDLE else None
-        rows.append(row)
-    columns = [Column("figure", "figure"), *POINT]
-    for policy in POLICIES[1:]:
-        columns += [*pair(policy, policy, 1), Column(f"{policy}_calibrated", "calibration", 1)]
+            line += cell(f"{policy}_calibrated", "calibration", known if network.tasks_interval == MIDDLE else None, 1)
+        lines.append(line)
     title = "Figures 3 to 8: D_R in percent, throughput against PrFCFS"
-    return Table("closed-network-figure3", title, columns, rows, [_PAIRED, "the figures carry no numbers"])
+    return table_of_lines("closed-network-figure3", title, lines, [_PAIRED, "the figures carry no numbers"])
 
 
 def figure_of(network: Network, first: int) -> int:
@@ -249,84 +233,73 @@ def figure_of(network: Network, first: int) -> int:
 
 def longest_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 9 to 14: RT_max, and its ratio to that of PrFCFS."""
-    rows: list[Row] = []
+    lines = []
     for network in study.of_paper():
-        row = {"figure": figure_of(network, 9), **point(network)}
-        row |= spread(PRFCFS, replicas.of(network, PRFCFS, LONGEST))
+        line = [*cell("figure", "figure", figure_of(network, 9)), *point(network)]
+        line += means(PRFCFS, "PrFCFS s", 1, replicas.of(network, PRFCFS, LONGEST))
         for policy in POLICIES[1:]:
-            row |= spread(policy, replicas.ratio(network, policy, LONGEST))
-        rows.append(row)
-    columns = [Column("figure", "figure"), *POINT, *pair(PRFCFS, "PrFCFS s", 1)]
-    columns += [column for policy in POLICIES[1:] for column in pair(policy, policy, 2)]
+            line += means(policy, policy, 2, replicas.ratio(network, policy, LONGEST))
+        lines.append(line)
     known = "; ".join(
         f"C = {variation:g}: " + ", ".join(f"{policy} {said}" for policy, said in by_policy.items())
         for variation, by_policy in paper.CALIBRATED_RATIO.items()
     )
     notes = [_PAIRED, f"the figures carry no numbers; our calibration, from N = 16 to 48: {known}"]
     title = "Figures 9 to 14: RT_max of PrFCFS, and its ratios to that"
-    return Table("closed-network-figure9", title, columns, rows, notes)
+    return table_of_lines("closed-network-figure9", title, lines, notes)
 
 
 def levels_table(
     study: NetworkStudy, replicas: NetworkReplicas, name: str, title: str, number: Number, factor: float, decimals: int
 ) -> Table:
     """Return a number of each policy on each network of the paper."""
-    rows: list[Row] = []
+    lines = []
     for network in study.of_paper():
-        row = point(network)
-        for policy in POLICIES:
-            row |= spread(policy, replicas.of(network, policy, number), factor)
-        rows.append(row)
-    columns = [*POINT, *(column for policy in POLICIES for column in pair(policy, policy, decimals))]
-    return Table(name, title, columns, rows)
+        each = (means(policy, policy, decimals, replicas.of(network, policy, number), factor) for policy in POLICIES)
+        lines.append([*point(network), *chain.from_iterable(each)])
+    return table_of_lines(name, title, lines)
 
 
 def precision_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return half the intervals of RT_max in percent of the mean, how many replications 5 % would take, and those of U and R."""
-    rows: list[Row] = []
+    lines = []
     for network in study.of_paper():
-        row = point(network)
+        line = point(network)
         for key, number in (("U", UTILISATION), ("R", THROUGHPUT)):
-            found = [half_share(replicas.of(network, one, number)) for one in POLICIES]
-            known = [PERCENT * share for share in found if share is not None]
-            row[key] = max(known, default=None)
+            found = [_half_percent(replicas.of(network, one, number)) for one in POLICIES]
+            line += cell(key, f"{key} %", max((share for share in found if share is not None), default=None), 2)
         for policy in POLICIES:
             values = replicas.of(network, policy, LONGEST)
-            share = half_share(values)
-            row[policy] = None if share is None else PERCENT * share
-            row[f"{policy}_needed"] = replications_needed(values)
-        rows.append(row)
-    columns = [*POINT, Column("U", "U %", 2), Column("R", "R %", 2)]
-    for policy in POLICIES:
-        columns += [Column(policy, f"{policy} %", 1), Column(f"{policy}_needed", "needed")]
+            line += cell(policy, f"{policy} %", _half_percent(values), 1)
+            line += cell(f"{policy}_needed", "needed", replications_needed(values))
+        lines.append(line)
     notes = [
         "U, R: the widest of the five policies; each policy: RT_max, and with how many replications half its interval would be "
         "below 5 % of the mean, by the variance seen"
     ]
-    return Table("closed-network-precision", "Half the 95 % intervals in percent of the mean", columns, rows, notes)
+    return table_of_lines("closed-network-precision", "Half the 95 % intervals in percent of the mean", lines, notes)
+
+
+def _half_percent(values: Values) -> float | None:
+    share = half_share(values)
+    return None if share is None else PERCENT * share
 
 
 def maxima_table(study: NetworkStudy, replicas: NetworkReplicas, whole: NetworkReplicas) -> Table:
     """Return RT_max of the networks that are run so often that its interval should be below 5 %; ``whole``: all that was run."""
-    rows: list[Row] = []
-    for jobs, variation in paper.MANY_AT:
+    lines = []
+    for (jobs, variation), policy in product(paper.MANY_AT, POLICIES):
         network = study.network(jobs, variation)
-        for policy in POLICIES:
-            values, few = (of.of(network, policy, LONGEST) for of in (whole, replicas))
-            share = half_share(values)
-            row: dict[str, Cell] = {
-                **point(network), "policy": policy, "replications": len(values), **spread("longest", values),
-                "share": None if share is None else PERCENT * share, "needed": replications_needed(values),
-                "needed_before": replications_needed(few),
-                "ratio": written(interval(list(whole.ratio(network, policy, LONGEST).values()))),
-            }  # fmt: skip
-            rows.append(row)
-    columns = [
-        *POINT, Column("policy", "policy"), Column("replications", "replications"), *pair("longest", "RT_max s", 1),
-        Column("share", "half interval %", 1), Column("needed", "5 % takes"),
-        Column("needed_before", f"by the first {study.replications}"), Column("ratio", "ratio to PrFCFS"),
-    ]  # fmt: skip
-    return Table("closed-network-maxima", "RT_max by many replications", columns, rows)
+        values, few = (of.of(network, policy, LONGEST) for of in (whole, replicas))
+        ratio = written(interval(list(whole.ratio(network, policy, LONGEST).values())))
+        lines.append([
+            *point(network), *cell("policy", "policy", policy), *cell("replications", "replications", len(values)),
+            *means("longest", "RT_max s", 1, values), *cell("share", "half interval %", _half_percent(values), 1),
+            *cell("needed", "5 % takes", replications_needed(values)),
+            *cell("needed_before", f"by the first {study.replications}", replications_needed(few)),
+            *cell("ratio", "ratio to PrFCFS", ratio),
+        ])  # fmt: skip
+    return table_of_lines("closed-network-maxima", "RT_max by many replications", lines)
 
 
 # ------------------------------------------------------------------------------------------------ pictures
@@ -464,8 +437,8 @@ def _over_d(study: NetworkStudy, jobs: int, variation: float, read: Callable[[Ne
 
 
 def _label(network: Network, *names: str) -> str:
-    numbers = point(network)
-    return f"{' - '.join(names)} C{numbers['C']} d{numbers['d']} N{numbers['N']}".strip()
+    point = f"C{network.variation:g} d{network.tasks_interval:g} N{network.jobs}"
+    return f"{' - '.join(names)} {point}".strip()
 
 
 def _apart(replicas: NetworkReplicas, network: Network, first: str, second: str) -> Values:
@@ -497,12 +470,8 @@ def arithmetic(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     ]
     share = MEAN_IO * PROCESSORS / TASKS_MEAN
     return [
-        claim(
-            "a.balance",
-            "z = 0.531 balances processors and I/O: 1 / (16 / 8.5)",
-            abs(share - 1) < 0.001,
-            f"z R is {share:.4f} of U",
-        ),
+        claim("a.balance", "z = 0.531 balances processors and I/O: 1 / (16 / 8.5)", abs(share - 1) < 0.001,
+              f"z R is {share:.4f} of U"),
         claim_of("a.identity", "U is 8.5/16 R: within .01 over all N and d together", kept),
         claim_of("a.bound", "R is below 1.882 a second, also of SQFCFS at N = 48", rates),
     ]  # fmt: skip
@@ -515,11 +484,11 @@ def ranges(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
         for policy in POLICIES:
             found = []
             for (place, length), (end, jobs) in product(enumerate(INTERVALS), enumerate((LOW, HIGH))):
-                told = paper.TABLE_2[variation][policy][place][end]
+                printed = paper.TABLE_2[variation][policy][place][end]
                 network = study.network(jobs, variation, length)
                 values = replicas.of(network, policy, UTILISATION)
-                label = f"{told:g} printed, d{length:g} N{jobs}:"
-                found.append(inside(label, values, told - tolerance, told + tolerance))
+                label = f"{printed:g} printed, d{length:g} N{jobs}:"
+                found.append(inside(label, values, printed - tolerance, printed + tolerance))
             text = f"{policy}, C = {variation:g}: U within {tolerance:g} of Table 2 (3 d, N = 16 and 48)"
             claims.append(claim_of(f"t2.C{variation:g}.{policy}", text, found))
     for variation, bound in ((2.0, 0.02), (4.0, 0.04)):
@@ -671,7 +640,7 @@ def patterns(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
         trend[policy].append(above(label, difference(gain[HIGH], gain[LOW]), 0.0, " points"))
     ways = [{one.says for one in items} for items in trend.values()]
     without = NO if {YES} in ways or {NO} in ways else YES if all({YES, NO} <= each for each in ways) else OPEN
-    told = "; ".join(
+    trends = "; ".join(
         f"{policy} N48 - N16: " + ", ".join(f"{count} {_WAYS[said]}" for said, count in answers_of(items).items())
         for policy, items in trend.items()
     )
@@ -681,7 +650,7 @@ def patterns(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
             "f3.no-pattern",
             "D_R of the three others has no pattern in N: from N = 16 to 48 each rises for some C and d, and falls for others",
             without,
-            told,
+            trends,
         ),
     ]  # fmt: skip
 
@@ -747,12 +716,9 @@ def longest(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
                  each(PRLSTF, (PRSTF, PRSNUTF), below)),
         claim_of("f9.lstf-much", "RT_max of PrLSTF is much smaller than that of PrSTF and of PrSNUTF: at most half",
                  each(PRLSTF, (PRSTF, PRSNUTF), below, 1 / MUCH)),
-        _judged(
-            "f9.stf-usual",
-            "Mostly PrSTF has a larger RT_max than PrSNUTF: decided in more than half of the networks",
-            mostly,
-            f"{usual} of {len(fewest)} decided so, {turned} the other way",
-        ),
+        _judged("f9.stf-usual",
+                "Mostly PrSTF has a larger RT_max than PrSNUTF: decided in more than half of the networks", mostly,
+                f"{usual} of {len(fewest)} decided so, {turned} the other way"),
         _exists("f9.snutf-few", "In a few networks PrSNUTF has a larger RT_max than PrSTF", fewest, _singly(study, replicas)),
         claim_of("f9.C2", "The ratios of PrSTF and PrSNUTF are larger with C = 2 than with C = 4", at_2),
     ]  # fmt: skip

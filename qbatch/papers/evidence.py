@@ -3,7 +3,7 @@
 A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
 *open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
 yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
-logarithms.  Where they are told as changes in percent (``is_change``), so are the bounds.
+logarithms.  Where they are shown as changes in percent (``is_change``), so are the bounds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _short(value: float) -> str:
 
 
 class Scale(TypedDict, total=False):
-    """Whether values are ratios, to be averaged by their logarithms, and whether they are told as changes in percent."""
+    """Whether values are ratios, to be averaged by their logarithms, and whether they are shown as changes in percent."""
 
     is_ratio: bool
     is_change: bool

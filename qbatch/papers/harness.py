@@ -1,4 +1,4 @@
-"""How the runs of a paper are made: in processes that share the cores, with progress told, kept in a folder and taken from it.
+"""How the runs of a paper are made: in processes that share the cores, with their progress, kept in a folder and taken from it.
 
 A paper declares its *experiments*: what makes the run of a case, and what such a run depends on.  A case is a frozen record; a
 run is a record that has its case (``case``) and is small, so that hundreds of them fit anywhere.
@@ -63,7 +63,7 @@ def sources_hash(module: str, *policies: str, text: str = "") -> str:
 class Runner:
     """Makes runs in so many processes; ``folder``: keeps them, and those that it has are not made again.
 
-    ``tell``: told of progress.  ``say``: takes a sentence for the user.
+    ``tell``: takes progress.  ``say``: takes a sentence for the user.
     """
 
     tell: Tell = silent

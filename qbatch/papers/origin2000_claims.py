@@ -411,7 +411,7 @@ def row_1(months: Months) -> list[Claim]:
     return [
         _monthly_claim("1.lsf-is-worse", text, months, pairs),
         claim_of("1.backfills-are-alike", "FCFS-bf and Priority-bf lie within 25 % of each other, over the months", alike),
-    ]
+    ]  # fmt: skip
 
 
 def row_2(months: Months) -> list[Claim]:

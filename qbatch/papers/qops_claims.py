@@ -318,17 +318,17 @@ def _mean(key: str, values: Values, factor: float = 1.0) -> dict[str, Cell]:
 
 def differences_table(runs: TraceRuns) -> Table:
     """Return by how much each rival lies above QoPS, paired by subset: a line for each setting, load and rival."""
-    told = (("jobs", "jobs points", JOBS), ("work", "work points", WORK), ("utilisation", "utilisation points", UTILISATION))
+    shown = (("jobs", "jobs points", JOBS), ("work", "work points", WORK), ("utilisation", "utilisation points", UTILISATION))
     rows: list[Row] = []
     for setting in (Setting(share, stringency) for share in SHARES for stringency in STRINGENCIES):
         for load in LOADS:
             for rival in (*PRESETS, *STRONGER):
                 row: dict[str, Cell] = {"q": setting.share, "s": setting.stringency, "load": load, "rival": rival}
-                for key, _, number in told:
+                for key, _, number in shown:
                     row |= _mean(key, runs.at(setting, load).more(rival, QOPS, number), 100.0)
                 rows.append(row)
     columns = [Column("q", "q", 1), Column("s", "s", 1), Column("load", "load", 1), Column("rival", "rival")]
-    columns += [column for key, heading, _ in told for column in pair(key, heading, 2)]
+    columns += [column for key, heading, _ in shown for column in pair(key, heading, 2)]
     title = f"{trace_words(runs)}: the rival less QoPS, paired by subset, with half the 95 % interval"
     notes = [_NOTE, "jobs and work: above 0, QoPS leaves fewer deadline jobs, or less of their work, unadmitted"]
     return Table(name_of(runs, "differences"), title, columns, rows, notes)
@@ -509,7 +509,7 @@ def _twice(
     return [
         _claim(runs, figure, what, text, make(PRESETS), together(PRESETS)),
         _claim(runs, figure, f"{what}-stronger", more, make(STRONGER), together(STRONGER)),
-    ]
+    ]  # fmt: skip
 
 
 def _more(label: str, values: Values) -> EvidenceItem:
@@ -609,7 +609,7 @@ def utilisation(runs: TraceRuns) -> list[Claim]:
         _claim(runs, figure, "stringency-costs", "At s = 0.5 the schemes lose 5 to 10 points more", drops),
         *_order_of_utilisation(runs, figure, (ALL, ALL_TIGHT)),
         _claim(runs, figure, "mrt-by-3-to-5", "MRT's utilisation is 3 to 5 points lower at load 1.6", by_3_to_5),
-    ]
+    ]  # fmt: skip
 
 
 def _order_of_utilisation(runs: TraceRuns, figure: int, settings: Sequence[Setting]) -> list[Claim]:
@@ -813,7 +813,7 @@ def packed_claims(found: list[qops.PackedFigures]) -> list[Claim]:
         record.claim("4.1.static", text, rises, numbers(static)),
         record.claim("4.1.dynamic-at-0", "Packed dynamic sets: always admitted whole at r = 0", at_0, numbers(dynamic[:1])),
         record.claim("4.1.dynamic-falls", "Packed dynamic sets: admitted whole less often at r > 0", falls, numbers(dynamic[1:])),
-    ]
+    ]  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ users' estimates

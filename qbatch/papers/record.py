@@ -113,6 +113,28 @@ def pair(key: str, heading: str, decimals: int = 0) -> list[Column]:
     return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
 
 
+Part = tuple[Column, Cell]
+"""A cell of a table with its column."""
+
+
+def cell(key: str, heading: str, value: Cell, decimals: int = 0) -> list[Part]:
+    """Return one cell with its column, as a part of a line."""
+    return [(Column(key, heading, decimals), value)]
+
+
+def means(
+    key: str, heading: str, decimals: int, values: Values | Sequence[float], factor: float = 1.0
+) -> list[Part]:
+    """Return the mean of values, each times a factor, and half its interval, as a part of a line."""
+    return list(zip(pair(key, heading, decimals), spread(key, values, factor).values(), strict=True))
+
+
+def table_of_lines(name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()) -> Table:
+    """Return a table of lines that bring their columns, in the order in which they come."""
+    columns = {column.key: column for line in lines for column, _ in line}
+    return Table(name, title, list(columns.values()), [{one.key: cell for one, cell in line} for line in lines], notes)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What a paper concludes, the verdict on this log, and the numbers that it rests on.

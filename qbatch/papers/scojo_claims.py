@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,17 +25,19 @@ from qbatch.papers.record import (
     HOLDS,
     UNCHECKED,
     UNDECIDED,
-    Cell,
     Claim,
     Column,
     PaperOutcome,
+    Part,
     Row,
     Table,
+    cell,
     claim,
-    pair,
+    means,
     spread,
+    table_of_lines,
 )
-from qbatch.papers.replicas import Number, Values, by_point, ratio, scaled
+from qbatch.papers.replicas import Number, Values, by_point, mean, ratio, scaled
 from qbatch.papers.scojo import (
     BOTTOM,
     BOTTOM_ALONE,
@@ -190,41 +193,49 @@ def paper_tables(model: Runs, logs: Mapping[str, Runs]) -> list[Table]:
 
 def tree_table() -> Table:
     """Return Table 2: paths and nodes by the number of jobs."""
-    rows: list[Row] = [
-        {
-            "jobs": jobs, "printed_paths": f"{paths:.0f}", "paths": scojo.paths_of(jobs), "printed_nodes": f"{nodes:.0f}",
-            "nodes": scojo.nodes_of(jobs), "counted": scojo.counted_nodes(jobs) if jobs in scojo.COUNTED else None,
-        }
+    lines = [
+        [
+            *cell("jobs", "jobs", jobs), *cell("printed_paths", "paths, printed", f"{paths:.0f}"),
+            *cell("paths", "paths", scojo.paths_of(jobs)), *cell("printed_nodes", "nodes, printed", f"{nodes:.0f}"),
+            *cell("nodes", "nodes", scojo.nodes_of(jobs)),
+            *cell("counted", "counted by the search", scojo.counted_nodes(jobs) if jobs in scojo.COUNTED else None),
+        ]
         for jobs, (paths, nodes) in scojo.TREE.items()
     ]  # fmt: skip
-    columns = [
-        Column("jobs", "jobs"), Column("printed_paths", "paths, printed"), Column("paths", "paths"),
-        Column("printed_nodes", "nodes, printed"), Column("nodes", "nodes"), Column("counted", "counted by the search"),
-    ]  # fmt: skip
-    return Table("scojo-table2", "Table 2: orders of a group, and nodes of their tree", columns, rows)
+    return table_of_lines("scojo-table2", "Table 2: orders of a group, and nodes of their tree", lines)
 
 
 def facts_table(replicas: Runs) -> Table:
     """Return Table 5 (the model) or Table 6 (a log): what the workloads are like."""
-    found = {workload: one.facts for workload, one in sorted(_one_each(replicas).items())}
-    rows = [
-        {"workload": workload_name(replicas, workload), **_facts(facts), **_printed_facts(replicas, workload)}
-        for workload, facts in found.items()
-    ]
-    columns = [Column("workload", "workload")]
-    for what, heading, decimals in (("jobs", "jobs %", 1), ("work", "work %", 1), ("sizes", "size", 1)):
-        for kind in NAMES:
-            columns.append(Column(f"{what}_{kind}", f"{heading} {kind}", decimals))
-        columns.append(Column(f"printed_{what}", "printed"))
-    columns += [Column("interarrival", "interarrival s", 0), Column("printed_interarrival", "printed")]
-    columns += [Column("load", "load", 3), Column("long_narrow", "long narrow / long", 2)]
-    columns += [Column("narrow_of_long", "narrow of long", 2), Column("printed_ratio", "printed")]
-    is_model = replicas.point.slug == "model"
-    title = "Table 5: the workloads of the model" if is_model else f"Table 6: the first jobs of {replicas.point.slug}"
+    slug, lines = replicas.point.slug, []
+    is_model = slug == scojo.MODEL.slug
+    for workload, one in sorted(_one_each(replicas).items()):
+        facts, label = one.facts, label_of(workload) if is_model else None
+        printed: Sequence[Sequence[float]] | None = scojo.FACTS.get(label or 0)
+        ratio = None
+        if slug in scojo.TRACE_FACTS:
+            *printed, ratio = scojo.TRACE_FACTS[slug]
+        gap = scojo.INTERARRIVAL_S.get(label or 0)
+        line = cell("workload", "workload", workload_name(replicas, workload))
+        for place, (what, heading, factor, values) in enumerate((
+            ("jobs", "jobs %", PERCENT, facts.jobs), ("work", "work %", PERCENT, facts.work), ("sizes", "size", 1, facts.sizes)
+        )):  # fmt: skip
+            for kind, value in zip(NAMES, values, strict=True):
+                line += cell(f"{what}_{kind}", f"{heading} {kind}", factor * value, 1)
+            known = None if printed is None else "/".join(f"{value:g}" for value in printed[place])
+            line += cell(f"printed_{what}", "printed", known)
+        lines.append([
+            *line, *cell("interarrival", "interarrival s", facts.interarrival_s),
+            *cell("printed_interarrival", "printed", None if gap is None else f"{gap:g}"),
+            *cell("load", "load", facts.load, 3), *cell("long_narrow", "long narrow / long", facts.long_narrow, 2),
+            *cell("narrow_of_long", "narrow of long", facts.narrow_of_long, 2),
+            *cell("printed_ratio", "printed", None if ratio is None else f"{ratio:g}"),
+        ])  # fmt: skip
+    title = "Table 5: the workloads of the model" if is_model else f"Table 6: the first jobs of {slug}"
     notes = [
         "Long narrow: above 8 hours on at most a tenth of the machine, as the text of Table 6 says; narrow of long: above 3 hours"
     ]
-    return Table(f"scojo-{'table5' if is_model else f'table6-{replicas.point.slug}'}", title, columns, rows, notes)
+    return table_of_lines(f"scojo-{'table5' if is_model else f'table6-{slug}'}", title, lines, notes)
 
 
 def _one_each(replicas: Runs) -> dict[int, scojo.ScojoFigures]:
@@ -232,34 +243,6 @@ def _one_each(replicas: Runs) -> dict[int, scojo.ScojoFigures]:
     for scheme in replicas.schemes:
         found |= replicas.runs(scheme)
     return found
-
-
-def _facts(facts: scojo.Facts) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {
-        "interarrival": facts.interarrival_s, "load": facts.load, "long_narrow": facts.long_narrow,
-        "narrow_of_long": facts.narrow_of_long,
-    }  # fmt: skip
-    for what, values, factor in (("jobs", facts.jobs, PERCENT), ("work", facts.work, PERCENT), ("sizes", facts.sizes, 1)):
-        cells |= {f"{what}_{kind}": factor * value for kind, value in zip(NAMES, values, strict=True)}
-    return cells
-
-
-def _printed_facts(replicas: Runs, workload: int) -> dict[str, Cell]:
-    if replicas.point.slug in scojo.TRACE_FACTS:
-        *three, ratio = scojo.TRACE_FACTS[replicas.point.slug]
-        return {**_slashed(three), "printed_ratio": f"{ratio:g}"}
-    label = label_of(workload) if replicas.point.slug == "model" else None
-    if label not in scojo.FACTS:
-        return {}
-    return {**_slashed(scojo.FACTS[label]), "printed_interarrival": f"{scojo.INTERARRIVAL_S[label]:g}"}
-
-
-def _slashed(three: Sequence[object]) -> dict[str, Cell]:
-    """Return triples such as ``64/19/17``."""
-    return {
-        f"printed_{what}": "/".join(f"{value:g}" for value in values)  # type: ignore[attr-defined]
-        for what, values in zip(("jobs", "work", "sizes"), three, strict=True)
-    }
 
 
 def groups_table(sources: Sequence[Runs], scheme: str) -> Table:
@@ -290,9 +273,9 @@ def _mean_of_model(sources: Sequence[Runs], scheme: str) -> list[Row]:
     runs = [one for replicas in sources if replicas.point.slug == "model" for one in replicas.runs(scheme).values()]
     if len(runs) < 2:
         return []
-    means = (sum(one.groups[kind] for one in runs) / len(runs) for kind in (MEDIUM, LONG))
+    each = (sum(one.groups[kind] for one in runs) / len(runs) for kind in (MEDIUM, LONG))
     return [{
-        "workload": f"mean of {len(runs)}", **dict(zip(("medium", "long"), means, strict=True)),
+        "workload": f"mean of {len(runs)}", **dict(zip(("medium", "long"), each, strict=True)),
         **spread("total", [groups_of(one) for one in runs]),
         **spread("percent", [scojo.grouped_share(one) for one in runs], PERCENT),
     }]  # fmt: skip
@@ -300,53 +283,51 @@ def _mean_of_model(sources: Sequence[Runs], scheme: str) -> list[Row]:
 
 def nodes_table(replicas: Runs) -> Table:
     """Return Table 8: nodes and pruned nodes, by the search that the paper had (``lex``) and by the default."""
-    rows: list[Row] = []
+    lines = []
     for workload in replicas.numbers:
-        row: dict[str, Cell] = {"workload": workload_name(replicas, workload)}
-        if (nodes := scojo.NODES.get(label_of(workload) or 0)) is not None:
-            share = PERCENT * nodes[1] / nodes[0]
-            row |= {"printed_nodes": nodes[0], "printed_pruned": nodes[1], "printed_percent": share}
+        line = cell("workload", "workload", workload_name(replicas, workload))
+        nodes, pruned = scojo.NODES.get(label_of(workload) or 0, (None, None))
+        counted: dict[str, Sequence[Cell]] = {
+            "printed": (nodes, pruned, PERCENT * pruned / nodes if nodes and pruned else None, None)
+        }
         for key, scheme in (("lex", LEX), ("ilds", GROUPS)):
             one = replicas.runs(scheme).get(workload)
-            if one is not None:
-                row |= {f"{key}_nodes": one.nodes, f"{key}_pruned": one.pruned, f"{key}_percent": scojo.pruned_percent(one)}
-                row[f"{key}_group"] = one.nodes / max(groups_of(one), 1)
-        rows.append(row)
-    columns = [Column("workload", "workload")]
-    for key in ("printed", "lex", "ilds"):
-        columns += [Column(f"{key}_nodes", f"nodes, {key}"), Column(f"{key}_pruned", "pruned")]
-        columns += [Column(f"{key}_percent", "%", 1), Column(f"{key}_group", "nodes a group", 0)]
+            counted[key] = (None, None, None, None) if one is None else (
+                one.nodes, one.pruned, scojo.pruned_percent(one), one.nodes / max(groups_of(one), 1)
+            )  # fmt: skip
+        for key, (all_nodes, cut, percent, a_group) in counted.items():
+            line += [*cell(f"{key}_nodes", f"nodes, {key}", all_nodes), *cell(f"{key}_pruned", "pruned", cut)]
+            line += [*cell(f"{key}_percent", "%", percent, 1), *cell(f"{key}_group", "nodes a group", a_group)]
+        lines.append(line)
     notes = [
         "Printed nodes over the groups of Table 7 are 31 to 41 thousand a group: the tree of the paper was lexicographic "
         "(rule 22)"
     ]
-    return Table("scojo-table8", "Table 8: what branch and bound prunes", columns, rows, notes)
+    return table_of_lines("scojo-table8", "Table 8: what branch and bound prunes", lines, notes)
 
 
 def sizes_table(replicas: Runs) -> Table:
     """Return Figure 15: the slowdown of medium and of long jobs by the longest groups."""
-    rows: list[Row] = []
+    lines = []
     best = sized(scojo.BEST_MEDIUM, scojo.BEST_LONG)
-    chosen = [workload for workload in replicas.numbers if label_of(workload) is not None]
-    for (medium, long), (known_medium, known_long) in scojo.BY_SIZE.items():
-        row: dict[str, Cell] = {"medium": medium, "long": long}
-        scheme = sized(medium, long)
-        for kind, known in (("medium", known_medium), ("long", known_long)):
-            number = slowdown(kind)
-            here = {workload: value for workload, value in replicas.of(scheme, number).items() if workload in chosen}
-            row |= {f"printed_{kind}": known, **spread(f"of_{kind}", here)}
-            apart = replicas.ratio(scheme, best, number)
-            row[f"change_{kind}"] = change({workload: value for workload, value in apart.items() if workload in chosen})
-        rows.append(row)
-    columns = [Column("medium", "M"), Column("long", "L")]
-    for kind in ("medium", "long"):
-        columns += [Column(f"printed_{kind}", f"{kind}, printed", 2), *pair(f"of_{kind}", kind, 2)]
-        columns.append(Column(f"change_{kind}", "% from M20 L30"))
+    for (medium, long), printed in scojo.BY_SIZE.items():
+        line, scheme = [*cell("medium", "M", medium), *cell("long", "L", long)], sized(medium, long)
+        for kind, known in zip(("medium", "long"), printed, strict=True):
+            here = labelled(replicas.of(scheme, slowdown(kind)))
+            apart = labelled(replicas.ratio(scheme, best, slowdown(kind)))
+            line += [*cell(f"printed_{kind}", f"{kind}, printed", known, 2), *means(f"of_{kind}", kind, 2, here)]
+            line += cell(f"change_{kind}", "% from M20 L30", change(apart))
+        lines.append(line)
     notes = [
         "Means over the workloads that the paper labels; the order of its columns is deduced (M outside, L inside)"
     ]
     title = "Figure 15: slowdown of medium and of long jobs by the longest groups"
-    return Table("scojo-figure15", title, columns, rows, notes)
+    return table_of_lines("scojo-figure15", title, lines, notes)
+
+
+def labelled(values: Values) -> dict[int, float]:
+    """Return the values of the workloads that the paper labels."""
+    return {workload: value for workload, value in values.items() if label_of(workload) is not None}
 
 
 MEANS_OF: tuple[tuple[str, str, Number, float, int], ...] = (
@@ -361,50 +342,39 @@ MEANS_SCHEMES = (SCOJO, GROUPS, NO_LEVEL2, SCOJO_ALONE, GROUPS_ALONE)
 
 def means_table(sources: Sequence[Runs]) -> Table:
     """Return Figures 23, 24, 26, 28, 29, 38 and 39: mean response, mean wait and utilisation of each workload."""
-    rows: list[Row] = []
-    for replicas in sources:
-        for workload in replicas.numbers:
-            for scheme in MEANS_SCHEMES:
-                one = replicas.runs(scheme).get(workload)
-                if one is not None:
-                    rows.append(
-                        {"workload": workload_name(replicas, workload), "scheme": scheme}
-                        | {key: factor * value for key, _, number, factor, _ in MEANS_OF if (value := number(one)) is not None}
-                        | _printed_means(replicas, workload, scheme)
-                    )
-    columns = [Column("workload", "workload"), Column("scheme", "scheme")]
-    for key, heading, _, _, decimals in MEANS_OF:
-        columns += [Column(key, heading, decimals), Column(f"printed_{key}", "printed", decimals)]
+    lines = []
+    for replicas, workload, scheme in ((one, k, scheme) for one in sources for k in one.numbers for scheme in MEANS_SCHEMES):
+        one = replicas.runs(scheme).get(workload)
+        if one is not None:
+            known = scojo.MEANS_S.get(printed_key(replicas, workload) or 0) if scheme == GROUPS else None
+            line = [*cell("workload", "workload", workload_name(replicas, workload)), *cell("scheme", "scheme", scheme)]
+            for place, (key, heading, number, factor, decimals) in enumerate(MEANS_OF):
+                value = number(one)
+                line += cell(key, heading, None if value is None else factor * value, decimals)
+                printed = known[place] / HOUR_S if known is not None and place < len(known) else None
+                line += cell(f"printed_{key}", "printed", printed, decimals)
+            lines.append(line)
     notes = [
         "Over all jobs, the wait to the first start (rule 20). The printed numbers are of other workloads with the same labels; "
         "which stands for which is deduced"
     ]
     title = "Figures 23, 24, 26, 28, 29, 38 and 39: mean response, mean wait, utilisation"
-    return Table("scojo-means", title, columns, rows, notes)
-
-
-def _printed_means(replicas: Runs, workload: int, scheme: str) -> dict[str, Cell]:
-    known = scojo.MEANS_S.get(printed_key(replicas, workload) or 0)
-    if known is None or scheme != GROUPS:
-        return {}
-    return {"printed_response": known[0] / HOUR_S, "printed_wait": known[1] / HOUR_S}
+    return table_of_lines("scojo-means", title, lines, notes)
 
 
 def slowdowns_table(replicas: Runs, name: str, title: str, schemes: Sequence[str]) -> Table:
     """Return the mean slowdown of each class and width under some schemes, over the workloads: Figures 16 to 22, 30 to 36."""
-    rows: list[Row] = []
-    for kind in NAMES:
-        for width in ("all", *WIDTHS):
-            row: dict[str, Cell] = {"jobs": kind, "width": width, "count": _mean_count(replicas, kind, width)}
-            for scheme in schemes:
-                row |= spread(scheme, replicas.of(scheme, slowdown(kind, width)))
-            for scheme in schemes[1:]:
-                row[f"change_{scheme}"] = change(replicas.ratio(scheme, schemes[0], slowdown(kind, width)))
-            rows.append(row)
-    columns = [Column("jobs", "jobs"), Column("width", "width"), Column("count", "how many", 0)]
-    columns += [column for scheme in schemes for column in pair(scheme, scheme, 2)]
-    columns += [Column(f"change_{scheme}", f"% from {schemes[0]}") for scheme in schemes[1:]]
-    return Table(name, title, columns, rows)
+    lines = []
+    for kind, width in product(NAMES, ("all", *WIDTHS)):
+        line = [*cell("jobs", "jobs", kind), *cell("width", "width", width)]
+        line += cell("count", "how many", _mean_count(replicas, kind, width))
+        for scheme in schemes:
+            line += means(scheme, scheme, 2, replicas.of(scheme, slowdown(kind, width)))
+        for scheme in schemes[1:]:
+            changed = change(replicas.ratio(scheme, schemes[0], slowdown(kind, width)))
+            line += cell(f"change_{scheme}", f"% from {schemes[0]}", changed)
+        lines.append(line)
+    return table_of_lines(name, title, lines)
 
 
 def _mean_count(replicas: Runs, kind: str, width: str) -> float:
@@ -416,10 +386,9 @@ def _mean_count(replicas: Runs, kind: str, width: str) -> float:
 def schemes_table() -> Table:
     """Return what the schemes of the tables are called by ``qbatch replay -p``."""
     names = [name for name in scojo.SCHEMES if not name.startswith("groups M")]
-    rows: list[Row] = [{"scheme": name, "policy": scojo.SCHEMES[name]} for name in names]
-    columns = [Column("scheme", "scheme"), Column("policy", "policy")]
+    lines = [[*cell("scheme", "scheme", name), *cell("policy", "policy", scojo.SCHEMES[name])] for name in names]
     notes = [f"{scojo.EASY} and {scojo.CONSERVATIVE} know no slices; one class has the whole machine for itself"]
-    return Table("scojo-schemes", "The schemes", columns, rows, notes)
+    return table_of_lines("scojo-schemes", "The schemes", lines, notes)
 
 
 # Paired changes from one scheme to another: what each part of the optimiser gives, and to whom.  Every line is a comparison on
@@ -440,29 +409,28 @@ _NOTE = (
 
 def change_tables(sources: Sequence[Runs], name: str, title: str, comparisons: Sequence[scojo.Comparison]) -> list[Table]:
     """Return two tables of some comparisons on some sources: by class, and by class and width."""
-    first = [
-        Column("source", "source"), Column("estimates", "estimates"), Column("scheme", "scheme"), Column("base", "against"),
-        Column("workloads", "n"),
-    ]  # fmt: skip
-    by_class: list[dict[str, Cell]] = []
-    by_width: list[dict[str, Cell]] = []
-    for replicas in sources:
-        for scheme, base in comparisons:
-            apart = replicas.more(scheme, base, UTILISATION)
-            if apart:
-                of: dict[str, Cell] = {**replicas.point._asdict(), "scheme": scheme, "base": base, "workloads": len(apart)}
-                of = {"source": of.pop("slug"), **of}
-                by_class.append(of | {key: change(replicas.ratio(scheme, base, number)) for key, _, number in _NUMBERS})
-                by_class[-1] |= spread("utilisation", apart, PERCENT)
-                by_class[-1]["groups"] = spread("groups", replicas.of(scheme, groups_of))["groups"]
-                by_width.append(of | {key: change(replicas.ratio(scheme, base, number)) for key, _, number in _BY_WIDTH})
-    columns = [*(Column(key, heading) for key, heading, _ in _NUMBERS), Column("groups", "groups", 1)]
-    columns += pair("utilisation", "utilisation points", 2)
-    of_width = [*first, *(Column(key, heading) for key, heading, _ in _BY_WIDTH)]
+    by_class, by_width = [], []
+    for replicas, (scheme, base) in product(sources, comparisons):
+        apart = replicas.more(scheme, base, UTILISATION)
+        if apart:
+            first = [*_first(replicas, scheme), *cell("base", "against", base), *cell("workloads", "n", len(apart))]
+            of_class, of_width = (
+                [(Column(key, heading), change(replicas.ratio(scheme, base, number))) for key, heading, number in numbers]
+                for numbers in (_NUMBERS, _BY_WIDTH)
+            )
+            groups = mean(replicas.of(scheme, groups_of))
+            used = means("utilisation", "utilisation points", 2, apart, PERCENT)
+            by_class.append([*first, *of_class, *cell("groups", "groups", groups, 1), *used])
+            by_width.append([*first, *of_width])
     return [
-        Table(name, f"{title}: slowdown by class, response, wait", [*first, *columns], by_class, [_NOTE]),
-        Table(f"{name}-widths", f"{title}: slowdown by class and width", of_width, by_width, [_NOTE]),
+        table_of_lines(name, f"{title}: slowdown by class, response, wait", by_class, [_NOTE]),
+        table_of_lines(f"{name}-widths", f"{title}: slowdown by class and width", by_width, [_NOTE]),
     ]
+
+
+def _first(replicas: Runs, scheme: str) -> list[Part]:
+    slug, estimates = replicas.point
+    return [*cell("source", "source", slug), *cell("estimates", "estimates", estimates), *cell("scheme", "scheme", scheme)]
 
 
 def levels_table(sources: Sequence[Runs], name: str, title: str, schemes: Sequence[str]) -> Table:
@@ -471,21 +439,18 @@ def levels_table(sources: Sequence[Runs], name: str, title: str, schemes: Sequen
         *((kind, f"slowdown {kind}", slowdown(kind), 1.0, 2) for kind in ("all", *NAMES)),
         ("wide", "long wide", slowdown("long", "wide"), 1.0, 2), ("worst", "worst", of_cell("worst"), 1.0, 0), *MEANS_OF,
     ]  # fmt: skip
-    rows: list[Row] = []
-    for replicas in sources:
-        for scheme in (one for one in schemes if replicas.runs(one)):
-            row: dict[str, Cell] = {"source": replicas.point.slug, "estimates": replicas.point.estimates, "scheme": scheme}
-            row["workloads"] = len(replicas.runs(scheme))
-            for key, _, number, factor, _ in levels:
-                row |= spread(key, replicas.of(scheme, number), factor)
-            rows.append(row)
-    columns = [Column(key, key) for key in ("source", "estimates", "scheme")] + [Column("workloads", "n")]
-    columns += [column for key, heading, _, _, decimals in levels for column in pair(key, heading, decimals)]
+    lines = []
+    for replicas, scheme in product(sources, schemes):
+        if replicas.runs(scheme):
+            line = [*_first(replicas, scheme), *cell("workloads", "n", len(replicas.runs(scheme)))]
+            for key, heading, number, factor, decimals in levels:
+                line += means(key, heading, decimals, replicas.of(scheme, number), factor)
+            lines.append(line)
     notes = [
         "Slowdown: ceil(max(1, response / max(run, 600 s))); classes by run time, whatever the policy took them for; worst: the "
         "largest of a job, not rounded up"
     ]
-    return Table(name, title, columns, rows, notes)
+    return table_of_lines(name, title, lines, notes)
 
 
 # ------------------------------------------------------------------------------------------------ pictures
@@ -534,8 +499,7 @@ def draw_sizes(model: Runs) -> Figure:
     for axes, place, kind in zip(figure.subplots(2, 1, sharex=True), (0, 1), ("medium", "long"), strict=True):
         ours = []
         for medium, long in scojo.BY_SIZE:
-            found = model.of(sized(medium, long), slowdown(kind))
-            ours.append([value for workload, value in found.items() if label_of(workload) is not None])
+            ours.append(labelled(model.of(sized(medium, long), slowdown(kind))))
         at = np.arange(len(ours))
         bars(axes, at, ours, 0, 2, "ours")
         axes.bar(at + 0.2, [row[place] for row in scojo.BY_SIZE.values()], 0.36, color=PALETTE[4], label="printed")
@@ -634,7 +598,7 @@ _NOT_WIDE = [(kind, width) for kind in ("long", "medium") for width in ("narrow"
 def all_claims(model: Runs, logs: Mapping[str, Runs]) -> list[Claim]:
     """Return every claim of the tables and figures but Figure 15; ``logs``: those of the paper that were run, by slug."""
     makers: list[Callable[[Runs], list[Claim]]] = [
-        workloads, groups, gains, means, dynamic, pruning, second_level, without_smart, bottom_line, smart
+        workloads, groups, gains, response_and_wait, dynamic, pruning, second_level, without_smart, bottom_line, smart
     ]  # fmt: skip
     claims = tree() + [one for make in makers for one in make(model)]
     for slug in scojo.TRACE_FACTS:
@@ -743,7 +707,7 @@ def _size_of_gains(change: Mapping[str, Mapping[int, float]]) -> Claim:
     )
 
 
-def means(model: Runs) -> list[Claim]:
+def response_and_wait(model: Runs) -> list[Claim]:
     """Figures 23, 24 and 26: response, wait, utilisation."""
     response, wait = (model.ratio(GROUPS, SCOJO, number) for number in (RESPONSE, WAIT))
     used = scaled(model.more(GROUPS, SCOJO, UTILISATION), PERCENT)
@@ -840,7 +804,7 @@ def bottom_line(model: Runs) -> list[Claim]:
                      [_about(*one, 10) for one in not_wide]),
             claim_of(f"{figure}.wide", f"{said}, wide jobs: groups are worse than the bottom line",
                      [_more(*one) for one in wide]),
-        ]
+        ]  # fmt: skip
     return claims
 
 
@@ -850,11 +814,9 @@ def smart(model: Runs) -> list[Claim]:
     return [
         claim_of("s4.smart", "Smart backfilling lowers the response of short and medium jobs",
                  [_less(*one) for one in change.items()]),
-        claim_of(
-            "s4.smart-27",
-            "Smart backfilling lowers the response of short and medium jobs by about 27 % (13.5 to 54)",
-            [_about(*one, 27) for one in change.items()],
-        ),
+        claim_of("s4.smart-27",
+                 "Smart backfilling lowers the response of short and medium jobs by about 27 % (13.5 to 54)",
+                 [_about(*one, 27) for one in change.items()]),
     ]  # fmt: skip
 
 
@@ -863,8 +825,7 @@ def sizes(model: Runs) -> list[Claim]:
     best = sized(scojo.BEST_MEDIUM, scojo.BEST_LONG)
 
     def apart(medium: int, long: int, kind: str) -> dict[int, float]:
-        found = model.ratio(sized(medium, long), best, slowdown(kind))
-        return {workload: value for workload, value in found.items() if label_of(workload) is not None}
+        return labelled(model.ratio(sized(medium, long), best, slowdown(kind)))
 
     other_long = [size for size in scojo.SIZES if size != scojo.BEST_LONG]
     saturated = [

@@ -186,20 +186,13 @@ def claims_of_table_1(sizes: Sequence[SizeFigures], variant: str) -> list[Claim]
     gaps = [relative_gap(month) for month in months if month.slowdown["easy"] > 0]
     middle = median(gaps) if gaps else None
     return [
-        claim(
-            f"{name}.smaller-is-slower",
-            "A smaller machine has a higher slowdown, in every month, under both schemes",
-            broken == 0 if steps else None,
-            f"{steps - broken} of {steps} steps to the smaller machine raise it",
-        ),
-        claim(
-            f"{name}.alike",
-            "The two schemes are alike: the median difference over months and sizes is below 10 %",
-            middle < 0.10 if middle is not None else None,
-            f"median |EASY - conservative| / EASY = {100 * (middle or 0):.1f} % over {len(gaps)} months",
-        ),
+        claim(f"{name}.smaller-is-slower", "A smaller machine has a higher slowdown, in every month, under both schemes",
+              broken == 0 if steps else None, f"{steps - broken} of {steps} steps to the smaller machine raise it"),
+        claim(f"{name}.alike", "The two schemes are alike: the median difference over months and sizes is below 10 %",
+              middle < 0.10 if middle is not None else None,
+              f"median |EASY - conservative| / EASY = {100 * (middle or 0):.1f} % over {len(gaps)} months"),
         domination(name, months),
-    ]
+    ]  # fmt: skip
 
 
 def relative_gap(month: MonthFigures) -> float:
@@ -242,13 +235,9 @@ def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Clai
     gap = abs(easy - conservative) / easy if easy else 0.0
     return [
         domination(name, months),
-        claim(
-            f"{name}.alike",
-            "Over all jobs the two schemes are alike: within 10 % of each other",
-            gap < 0.10,
-            f"EASY {easy:.1f}, conservative {conservative:.1f}: {100 * gap:.1f} % apart",
-        ),
-    ]
+        claim(f"{name}.alike", "Over all jobs the two schemes are alike: within 10 % of each other", gap < 0.10,
+              f"EASY {easy:.1f}, conservative {conservative:.1f}: {100 * gap:.1f} % apart"),
+    ]  # fmt: skip
 
 
 def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
@@ -307,13 +296,9 @@ def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estima
                 for policy, most in worst.items()
             ),
         ),
-        claim(
-            f"{name}.conservative-is-better",
-            "With drawn estimates conservative is no worse than EASY, at every f",
-            len(kept) == len(drawn),
-            f"at {len(kept)} of {len(drawn)} factors",
-        ),
-    ]
+        claim(f"{name}.conservative-is-better", "With drawn estimates conservative is no worse than EASY, at every f",
+              len(kept) == len(drawn), f"at {len(kept)} of {len(drawn)} factors"),
+    ]  # fmt: skip
 
 
 def with_resampled(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, has_estimates: bool) -> list[Claim]:
@@ -422,37 +407,20 @@ def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
     differ = max(abs(point.backfilled["conservative"] - point.backfilled["easy"]) for point in points)
     least = min(points[-1].backfilled[policy] for policy in ("easy", "conservative"))
     claims = [
-        claim(
-            "figure9.alike",
-            "EASY and conservative are within 10 % of each other up to a load of 0.9",
-            apart <= 0.10,
-            f"at most {100 * apart:.0f} % apart",
-        ),
-        claim(
-            "figure9.conservative-at-high-load",
-            "Conservative is slightly better at very high loads",
-            all(_of(point, "conservative") < _of(point, "easy") for point in high),
-            "; ".join(f"{p.load:.2f}: EASY {_of(p, 'easy'):.0f}, cons {_of(p, 'conservative'):.0f}" for p in high),
-        ),
-        claim(
-            "figure9.fcfs-far-worse",
-            "FCFS is far worse: at least five times EASY at a load of 0.7",
-            times >= 5,
-            f"{times:.1f} times ({_of(at, 'fcfs'):.0f} to {_of(at, 'easy'):.0f})",
-        ),
-        claim(
-            "figure10.conservative-backfills-more",
-            "Both backfill about as much (within 5 points), conservative a bit more",
-            differ <= 0.05 and len(more) > len(points) / 2,
-            f"conservative more at {len(more)} of {len(points)} loads, at most {100 * differ:.1f} points apart",
-        ),
-        claim(
-            "figure10.nearly-all",
-            "At the highest load nearly all jobs are backfilled (90 % or more)",
-            least >= 0.90,
-            f"{100 * least:.0f} % at {points[-1].load:.2f}",
-        ),
-    ]
+        claim("figure9.alike", "EASY and conservative are within 10 % of each other up to a load of 0.9", apart <= 0.10,
+              f"at most {100 * apart:.0f} % apart"),
+        claim("figure9.conservative-at-high-load", "Conservative is slightly better at very high loads",
+              all(_of(point, "conservative") < _of(point, "easy") for point in high),
+              "; ".join(f"{p.load:.2f}: EASY {_of(p, 'easy'):.0f}, cons {_of(p, 'conservative'):.0f}" for p in high)),
+        claim("figure9.fcfs-far-worse", "FCFS is far worse: at least five times EASY at a load of 0.7", times >= 5,
+              f"{times:.1f} times ({_of(at, 'fcfs'):.0f} to {_of(at, 'easy'):.0f})"),
+        claim("figure10.conservative-backfills-more",
+              "Both backfill about as much (within 5 points), conservative a bit more",
+              differ <= 0.05 and len(more) > len(points) / 2,
+              f"conservative more at {len(more)} of {len(points)} loads, at most {100 * differ:.1f} points apart"),
+        claim("figure10.nearly-all", "At the highest load nearly all jobs are backfilled (90 % or more)", least >= 0.90,
+              f"{100 * least:.0f} % at {points[-1].load:.2f}"),
+    ]  # fmt: skip
     count = min((len(values) for point in points for values in point.slowdowns.values()), default=0)
     return with_intervals(claims, _over_generated(usual, high, at, points), f"{count} generated logs") if count > 1 else claims
 
@@ -539,19 +507,14 @@ def claims_of_figure_11(found: EstimateFigures, *, tells_kills: bool) -> list[Cl
     below = max(found.histogram[1:98])
     killed = found.killed / found.full if found.full else 0.0
     return [
-        claim(
-            "figure11.peak",
-            "The histogram has one pronounced peak at 100 %: at least twice any other bin from 1 % to 97 %",
-            found.histogram[100] >= 2 * below,
-            f"{found.histogram[100]:,} jobs at 100 %, at most {below:,} in another bin",
-        ),
-        claim(
-            "figure11.killed",
-            "Nearly all jobs at 100 % were killed there (95 % or more)",
-            killed >= 0.95 if tells_kills and found.full else None,
-            f"{found.killed:,} of {found.full:,} have status 0",
-        ),
-    ]
+        claim("figure11.peak",
+              "The histogram has one pronounced peak at 100 %: at least twice any other bin from 1 % to 97 %",
+              found.histogram[100] >= 2 * below,
+              f"{found.histogram[100]:,} jobs at 100 %, at most {below:,} in another bin"),
+        claim("figure11.killed", "Nearly all jobs at 100 % were killed there (95 % or more)",
+              killed >= 0.95 if tells_kills and found.full else None,
+              f"{found.killed:,} of {found.full:,} have status 0"),
+    ]  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ pictures
