@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
@@ -48,14 +49,13 @@ from qbatch.papers.record import (
     FAILS,
     HOLDS,
     UNDECIDED,
-    Cell,
     Claim,
-    Column,
     PaperOutcome,
     Table,
+    cell,
     half,
-    mean_cells,
-    pair,
+    means,
+    table_of_lines,
 )
 from qbatch.papers.replicas import Number, Values, by_point, combined, difference, mean_over, overall_ratio
 from qbatch.reports.plot_style import PALETTE
@@ -225,77 +225,65 @@ def all_tables(months: Months) -> list[Table]:
 
 def figure_3(months: Months) -> Table:
     """Return the mean wait of each class under LSF*, a column for each month."""
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for name in CLASSES:
-        row: dict[str, Cell] = {"class": name}
+        line = cell("class", "class", name)
         for month in months.names:
-            row |= _mean(month, months.at(month).of("LSF*", in_class(name, "wait_mean_s")), HOUR_S)
-        rows.append(row)
-    columns = [Column("class", "class"), *(column for month in months.names for column in pair(month, month, 1))]
-    return Table("figure3", "Figure 3: mean wait in hours of each class under LSF*", columns, rows)
-
-
-def _mean(key: str, values: Values, per: float = 1.0) -> dict[str, Cell]:
-    return mean_cells(key, interval(list(values.values())), per=per)
+            waits = months.at(month).of("LSF*", in_class(name, "wait_mean_s"))
+            line += means(month, month, 1, waits, per=HOUR_S)
+        lines.append(line)
+    return table_of_lines("figure3", "Figure 3: mean wait in hours of each class under LSF*", lines)
 
 
 def figure_4(months: Months) -> Table:
     """Return how the 5 % of jobs that wait longest under LSF* are spread over the ranges of run time."""
-    month = months.shown("2000-01")
-    rows: list[dict[str, Cell]] = []
+    month, lines = months.shown("2000-01"), []
     for label in RANGES:
         waits = [top_of_range(one, label) for one in months.at(month).runs("LSF*").values()]
-        jobs = interval([float(len(each)) for each in waits])
-        longest = interval([max(each) for each in waits if each])
-        rows.append({"range": label, **mean_cells("jobs", jobs), **mean_cells("longest", longest, per=HOUR_S)})
-    columns = [Column("range", "run time"), *pair("jobs", "jobs", 1), *pair("longest", "longest wait h", 1)]
-    return Table("figure4", f"Figure 4: the 5 % of jobs that wait longest under LSF*, {month}", columns, rows)
+        line = [*cell("range", "run time", label), *means("jobs", "jobs", 1, [float(len(each)) for each in waits])]
+        longest = [max(each) for each in waits if each]
+        lines.append(line + means("longest", "longest wait h", 1, longest, per=HOUR_S))
+    return table_of_lines("figure4", f"Figure 4: the 5 % of jobs that wait longest under LSF*, {month}", lines)
 
 
 def by_range(months: Months, names: Sequence[str], name: str, title: str, policies: Sequence[str]) -> Table:
     """Return mean wait, 95th percentile and slowdown by range of run time, a line for each month and range."""
     measures = [measure for measure in MEASURES if measure[0] != "max"]
-    rows: list[dict[str, Cell]] = []
-    for month in names:
-        for label in RANGES:
-            row: dict[str, Cell] = {"month": month, "range": label}
-            for policy in policies:
-                for key, _, metric, _ in measures:
-                    row |= _mean(f"{policy}_{key}", months.at(month).of(policy, in_range(label, metric)), per(metric))
-            rows.append(row)
-    columns = [Column("month", "month"), Column("range", "run time")]
-    for key, heading, _, decimals in measures:
-        columns += [Column(f"{policy}_{key}", f"{policy} {heading}", decimals) for policy in policies]
-    return Table(name, title, columns, rows)
+    lines = []
+    for month, label in product(names, RANGES):
+        line = [*cell("month", "month", month), *cell("range", "run time", label)]
+        for (key, heading, metric, decimals), policy in product(measures, policies):
+            values = months.at(month).of(policy, in_range(label, metric))
+            # Without its interval: there are many columns.
+            line += means(f"{policy}_{key}", f"{policy} {heading}", decimals, values, per=per(metric))[:1]
+        lines.append(line)
+    return table_of_lines(name, title, lines)
 
 
 def summary(months: Months, name: str) -> Table:
     """Return the measures of some policies, a line for each month and policy."""
     title, policies = SUMMARIES[name]
-    rows: list[dict[str, Cell]] = []
-    for month in months.names:
+    lines = []
+    for month, policy in product(months.names, policies):
         at = months.at(month)
-        for policy in policies:
-            row: dict[str, Cell] = {"month": month, "policy": policy, "replicas": len(at.runs(policy))}
-            for key, _, metric, _ in MEASURES:
-                row |= _mean(key, at.of(policy, whole(metric)), per(metric))
-            rows.append(row)
-    columns = [Column("month", "month"), Column("policy", "policy"), Column("replicas", "replicas")]
-    columns += [column for key, heading, _, decimals in MEASURES for column in pair(key, heading, decimals)]
-    return Table(name, title, columns, rows)
+        line = [*cell("month", "month", month), *cell("policy", "policy", policy)]
+        line += cell("replicas", "replicas", len(at.runs(policy)))
+        for key, heading, metric, decimals in MEASURES:
+            line += means(key, heading, decimals, at.of(policy, whole(metric)), per=per(metric))
+        lines.append(line)
+    return table_of_lines(name, title, lines)
 
 
 def shares(months: Months) -> Table:
     """Return in percent: what stood idle under specials, which jobs had a place at once, how busy the machine was."""
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for month in months.names:
-        row: dict[str, Cell] = {"month": month}
-        for key, policy, number, _ in _SHARES:
-            row |= mean_cells(key, interval([100 * value for value in months.at(month).of(policy, number).values()]))
-        rows.append(row)
-    columns = [Column("month", "month"), *(column for key, _, _, heading in _SHARES for column in pair(key, heading, 1))]
+        line = cell("month", "month", month)
+        for key, policy, number, heading in _SHARES:
+            line += means(key, heading, 1, months.at(month).of(policy, number), 100)
+        lines.append(line)
     notes = ["busy: up to the last submission, the warm-up included"]
-    return Table("shares", "Idle under specials, placed at once, busy, in percent", columns, rows, notes)
+    return table_of_lines("shares", "Idle under specials, placed at once, busy, in percent", lines, notes)
 
 
 # ------------------------------------------------------------------------------------------------ pictures
@@ -704,50 +692,45 @@ def workload_tables(drawn: Sequence[DrawnMonth]) -> list[Table]:
 
 def table_4(drawn: Sequence[DrawnMonth]) -> Table:
     """Return totals and demands as printed, added up from the printed classes, and of the drawn months."""
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for name, month in MONTHS.items():
         mine = [one for one in drawn if one.month == name]
-        row: dict[str, Cell] = {"month": name, "jobs": TOTAL_JOBS[name], "jobs_sum": sum(month.counts)}
-        overall = {"procs": month.procs_overall, "memory": month.memory_overall}
-        classes = {"procs": month.procs_percent, "memory": month.memory_percent}
-        for key, value in overall.items():
-            row |= {key: value, f"{key}_sum": sum(classes[key])}
-            row[f"{key}_drawn"] = interval([sum(getattr(one, key)) for one in mine]).mean
+        line = [*cell("month", "month", name), *cell("jobs", "jobs", TOTAL_JOBS[name])]
+        line += cell("jobs_sum", "classes", sum(month.counts))
+        for key, overall, classes in (
+            ("procs", month.procs_overall, month.procs_percent), ("memory", month.memory_overall, month.memory_percent)
+        ):  # fmt: skip
+            line += [*cell(key, f"{key} %", overall), *cell(f"{key}_sum", "classes", sum(classes))]
+            line += means(f"{key}_drawn", "drawn", 1, [sum(getattr(one, key)) for one in mine])[:1]
         for key, some in (("lj", _LARGE), ("mt_lj", ("mt_lj",)), ("lt_mj", ("lt_mj",))):
-            row[key] = _printed_share(name, some)
-            row[f"{key}_drawn"] = interval([one.share(some) for one in mine]).mean
-        rows.append(row)
-    columns = [Column("month", "month"), Column("jobs", "jobs"), Column("jobs_sum", "classes")]
-    for key, heading in (("procs", "procs %"), ("memory", "memory %")):
-        columns += [Column(key, heading), Column(f"{key}_sum", "classes"), Column(f"{key}_drawn", "drawn", 1)]
-    for key in ("lj", "mt_lj", "lt_mj"):
-        columns += [Column(key, f"{key} %"), Column(f"{key}_drawn", "drawn", 1)]
+            line += cell(key, f"{key} %", _printed_share(name, some))
+            line += means(f"{key}_drawn", "drawn", 1, [one.share(some) for one in mine])[:1]
+        lines.append(line)
     title = "Table 4: totals and demands as printed, added up over the printed classes, and as drawn"
-    return Table("table4", title, columns, rows)
+    return table_of_lines("table4", title, lines)
 
 
 def figure_1(drawn: Sequence[DrawnMonth]) -> Table:
     """Return the arrivals in each hour of a weekday of March 2000, or of the first month that was drawn."""
     month = _FIGURE_1 if any(one.month == _FIGURE_1 for one in drawn) else drawn[0].month
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for hour in range(24):
-        found = interval([one.hourly[hour] for one in drawn if one.month == month])
         period = next(name for name, hours in PERIODS.items() if hour in hours)
-        rows.append({"hour": hour, "period": period, **mean_cells("arrivals", found)})
-    columns = [Column("hour", "hour"), Column("period", "period"), *pair("arrivals", "arrivals", 1)]
-    return Table("figure1", f"Figure 1: arrivals in each hour, Mondays to Fridays, {month}", columns, rows)
+        arrivals = [one.hourly[hour] for one in drawn if one.month == month]
+        line = [*cell("hour", "hour", hour), *cell("period", "period", period)]
+        lines.append(line + means("arrivals", "arrivals", 1, arrivals))
+    return table_of_lines("figure1", f"Figure 1: arrivals in each hour, Mondays to Fridays, {month}", lines)
 
 
 def statistics(drawn: Sequence[DrawnMonth]) -> Table:
     """Return the smallest and the largest value of each statistic of the drawn months, beside what the paper says."""
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for name, (low, high) in drawn[0].ranges.items():
         values = [one.statistics[name] for one in drawn]
-        rows.append({"name": name, "low": low, "high": high, "least": min(values), "most": max(values)})
-    columns = [Column("name", "statistic"), Column("low", "paper from", 2), Column("high", "to", 2)]
-    columns += [Column("least", "drawn from", 3), Column("most", "to", 3)]
+        line = [*cell("name", "statistic", name), *cell("low", "paper from", low, 2), *cell("high", "to", high, 2)]
+        lines.append([*line, *cell("least", "drawn from", min(values), 3), *cell("most", "to", max(values), 3)])
     notes = ["0 and 1, -1 and 0: the paper names a sign, or says that it is many"]
-    return Table("statistics", "What the jobs of a month are like", columns, rows, notes)
+    return table_of_lines("statistics", "What the jobs of a month are like", lines, notes)
 
 
 def _printed_share(month: str, classes: Sequence[str]) -> int:

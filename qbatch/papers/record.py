@@ -123,10 +123,11 @@ def cell(key: str, heading: str, value: Cell, decimals: int = 0) -> list[Part]:
 
 
 def means(
-    key: str, heading: str, decimals: int, values: Values | Sequence[float], factor: float = 1.0
+    key: str, heading: str, decimals: int, values: Values | Sequence[float], factor: float = 1.0, per: float = 1.0
 ) -> list[Part]:
-    """Return the mean of values, each times a factor, and half its interval, as a part of a line."""
-    return list(zip(pair(key, heading, decimals), spread(key, values, factor).values(), strict=True))
+    """Return the mean of values, each times a factor, and half its interval, both divided by a number, as a part of a line."""
+    found = interval([factor * value for value in listed(values)])
+    return list(zip(pair(key, heading, decimals), mean_cells(key, found, per=per).values(), strict=True))
 
 
 def table_of_lines(name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()) -> Table:

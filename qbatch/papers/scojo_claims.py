@@ -25,6 +25,7 @@ from qbatch.papers.record import (
     HOLDS,
     UNCHECKED,
     UNDECIDED,
+    Cell,
     Claim,
     Column,
     PaperOutcome,

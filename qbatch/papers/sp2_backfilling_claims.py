@@ -21,7 +21,7 @@ from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_inte
 from qbatch.papers.harness import ALONE, Runner
 from qbatch.papers.logs import machine_words
 from qbatch.papers.pictures import finished, new_picture
-from qbatch.papers.record import Cell, Claim, Column, PaperOutcome, Table, Tolerance, claim, half
+from qbatch.papers.record import Claim, PaperOutcome, Part, Table, Tolerance, cell, claim, half, table_of_lines
 from qbatch.papers.sp2_backfilling import (
     MODEL_POLICIES,
     POLICIES,
@@ -142,35 +142,29 @@ _SHORT = {"easy": "EASY", "conservative": "cons"}
 
 def table_1(sizes: Sequence[SizeFigures], variant: str) -> Table:
     """Return the months on three machines, with perfect estimates."""
-    columns = [Column("month", "month"), Column("jobs", "jobs")]
-    columns += [
-        Column(f"{policy}_{size.procs}", f"{_SHORT[policy]} {size.procs}", 1) for size in sizes for policy in POLICIES
-    ]
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for month in sizes[-1].months:
-        row: dict[str, Cell] = {"month": month.label, "jobs": month.jobs}
-        for size in sizes:
-            of_size = {one.label: one for one in size.months}.get(month.label)
-            for policy in POLICIES:
-                row[f"{policy}_{size.procs}"] = None if of_size is None else of_size.slowdown[policy]
-        rows.append(row)
+        line = [*cell("month", "month", month.label), *cell("jobs", "jobs", month.jobs)]
+        for size, policy in product(sizes, POLICIES):
+            of_size = {one.label: one.slowdown[policy] for one in size.months}.get(month.label)
+            line += cell(f"{policy}_{size.procs}", f"{_SHORT[policy]} {size.procs}", of_size, 1)
+        lines.append(line)
     notes = [f"{size.too_wide:,} wide jobs are left out at {size.procs} processors" for size in sizes if size.too_wide]
     title = f"Table 1: machines of {', '.join(str(size.procs) for size in sizes)} processors, perfect estimates"
-    return Table(_name("table1", variant), f"{title}, {VARIANT_TEXTS[variant]}", columns, rows, notes)
+    return table_of_lines(_name("table1", variant), f"{title}, {VARIANT_TEXTS[variant]}", lines, notes)
 
 
 def table_1_printed() -> Table:
     """Return the paper's Table 1, of another machine: for reference."""
-    columns = [Column("month", "month"), Column("jobs", "jobs")]
-    columns += [Column(f"{policy}_{size}", f"{_SHORT[policy]} {size}") for size in paper.IUCC_SIZES for policy in POLICIES]
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for month, (jobs, pairs) in TABLE_1.items():
-        row: dict[str, Cell] = {"month": month, "jobs": jobs}
+        line = [*cell("month", "month", month), *cell("jobs", "jobs", jobs)]
         for size, pair in zip(paper.IUCC_SIZES, pairs, strict=True):
-            row |= {f"{policy}_{size}": value for policy, value in zip(POLICIES, pair, strict=True)}
-        rows.append(row)
+            for policy, value in zip(POLICIES, pair, strict=True):
+                line += cell(f"{policy}_{size}", f"{_SHORT[policy]} {size}", value)
+        lines.append(line)
     title = "Table 1 as printed, for reference: IUCC, another machine, whose log is not public"
-    return Table("table1-printed", title, columns, rows)
+    return table_of_lines("table1-printed", title, lines)
 
 
 def claims_of_table_1(sizes: Sequence[SizeFigures], variant: str) -> list[Claim]:
@@ -209,23 +203,30 @@ def common(one: Sequence[MonthFigures], other: Sequence[MonthFigures]) -> list[t
 def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Table:
     """Return the months beside the printed ones, and the mean over all jobs beside Table 3's row of users."""
     printed = {month.label: month for month in TABLE_2} if is_kth else {}
-    rows: list[dict[str, Cell]] = []
+
+    def line(label: str, jobs: int, jobs_printed: int | None) -> list[Part]:
+        shown = [*cell("month", "month", label), *cell("jobs_printed", "jobs printed", jobs_printed)]
+        return [*shown, *cell("jobs", "jobs ours", jobs)]
+
+    lines = []
     for month in months:
-        row: dict[str, Cell] = {"month": month.label, "jobs": month.jobs}
         known = printed.get(month.label)
-        row["jobs_printed"] = known.jobs if known else None
+        lines.append(line(month.label, month.jobs, known.jobs if known else None))
         for policy in POLICIES:
-            value: int | None = getattr(known, policy) if known else None
-            row |= _pair(policy, value, month.slowdown[policy], PER_MONTH)
-        rows.append(row)
-    total: dict[str, Cell] = {"month": ALL, "jobs": sum(month.jobs for month in months)}
-    total["jobs_printed"] = sum(month.jobs for month in TABLE_2) if is_kth else None
+            lines[-1] += _beside(policy, getattr(known, policy) if known else None, month.slowdown[policy], PER_MONTH)
+    total = sum(month.jobs for month in TABLE_2) if is_kth else None
+    lines.append(line(ALL, sum(month.jobs for month in months), total))
     for policy, value in zip(POLICIES, TABLE_3[USERS], strict=True):
-        total |= _pair(policy, value if is_kth else None, mean_of(months, policy), WHOLE)
-    columns = [Column("month", "month"), Column("jobs_printed", "jobs printed"), Column("jobs", "jobs ours")]
-    columns += _pair_columns()
-    name = _name("table2", reading)
-    return Table(name, f"Table 2: users' estimates, {READING_TEXTS[reading]}", columns, [*rows, total])
+        lines[-1] += _beside(policy, value if is_kth else None, mean_of(months, policy), WHOLE)
+    title = f"Table 2: users' estimates, {READING_TEXTS[reading]}"
+    return table_of_lines(_name("table2", reading), title, lines)
+
+
+def _beside(policy: str, printed: float | None, ours: float | None, tolerance: Tolerance, *more: Part) -> list[Part]:
+    """Return a printed number, ours, more of ours, and the verdict."""
+    short = _SHORT[policy]
+    found = [*cell(f"{policy}_printed", f"{short} printed", printed), *cell(policy, f"{short} ours", ours, 1), *more]
+    return found + cell(f"{policy}_verdict", "verdict", tolerance.verdict(printed, ours))
 
 
 def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Claim]:
@@ -255,18 +256,15 @@ def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
 
 def table_3(rows: Sequence[FactorFigures], reading: str, *, is_kth: bool) -> Table:
     """Return the factors beside the printed ones, each a mean over the seeds with half its 95 % interval."""
-    lines: list[dict[str, Cell]] = []
+    lines = []
     for row in rows:
-        line: dict[str, Cell] = {"f": str(row.factor), "seeds": row.slowdown["easy"].n}
+        line = [*cell("f", "f", str(row.factor)), *cell("seeds", "seeds", row.slowdown["easy"].n)]
         for policy, printed in zip(POLICIES, TABLE_3[row.factor], strict=True):
-            found = row.slowdown[policy]
-            tolerance = WHOLE if row.factor == USERS else PER_FACTOR
-            line |= _pair(policy, printed if is_kth else None, found.mean, tolerance)
-            line[f"{policy}_half_interval"] = half(found)
+            found, known = row.slowdown[policy], printed if is_kth else None
+            width = cell(f"{policy}_half_interval", "+-95 %", half(found), 1)
+            line += _beside(policy, known, found.mean, WHOLE if row.factor == USERS else PER_FACTOR, *width)
         lines.append(line)
-    columns = [Column("f", "f"), Column("seeds", "seeds"), *_pair_columns(has_interval=True)]
-    name = _name("table3", reading)
-    return Table(name, f"Table 3: drawn estimates, {READING_TEXTS[reading]}", columns, lines)
+    return table_of_lines(_name("table3", reading), f"Table 3: drawn estimates, {READING_TEXTS[reading]}", lines)
 
 
 def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estimates: bool) -> list[Claim]:
@@ -351,22 +349,6 @@ def _name(table: str, variant: str) -> str:
     return table if variant in ("fitting", "whole") else f"{table}-{variant}"
 
 
-def _pair(policy: str, printed: float | None, ours: float | None, tolerance: Tolerance) -> dict[str, Cell]:
-    return {f"{policy}_printed": printed, policy: ours, f"{policy}_verdict": tolerance.verdict(printed, ours)}
-
-
-def _pair_columns(*, has_interval: bool = False) -> list[Column]:
-    columns = []
-    for policy in POLICIES:
-        columns += [
-            Column(f"{policy}_printed", f"{_SHORT[policy]} printed"), Column(policy, f"{_SHORT[policy]} ours", 1)
-        ]
-        if has_interval:
-            columns.append(Column(f"{policy}_half_interval", "+-95 %", 1))
-        columns.append(Column(f"{policy}_verdict", "verdict"))
-    return columns
-
-
 # ------------------------------------------------------------------------------------------------ Figures 9 to 11
 
 TWO_POINTS = Tolerance(0, 2)
@@ -383,17 +365,16 @@ _MODEL_NOTE = (
 
 def table_9(points: Sequence[LoadFigures]) -> Table:
     """Return the slowdowns and the shares backfilled by load: Figures 9 and 10."""
-    columns = [Column("load", "load", 2)]
-    columns += [Column(f"slowdown_{policy}", f"slowdown {policy}", 1) for policy in MODEL_POLICIES]
-    columns += [Column(f"backfilled_{policy}", f"backfilled {policy}", 3) for policy in MODEL_POLICIES[1:]]
-    rows: list[dict[str, Cell]] = []
+    lines = []
     for point in points:
-        row: dict[str, Cell] = {"load": point.load}
-        row |= {f"slowdown_{policy}": point.slowdown[policy] for policy in MODEL_POLICIES}
-        row |= {f"backfilled_{policy}": point.backfilled[policy] for policy in MODEL_POLICIES[1:]}
-        rows.append(row)
+        line = cell("load", "load", point.load, 2)
+        for policy in MODEL_POLICIES:
+            line += cell(f"slowdown_{policy}", f"slowdown {policy}", point.slowdown[policy], 1)
+        for policy in MODEL_POLICIES[1:]:
+            line += cell(f"backfilled_{policy}", f"backfilled {policy}", point.backfilled[policy], 3)
+        lines.append(line)
     title = "Figures 9 and 10: bounded slowdown and share backfilled by load, generated logs, perfect estimates"
-    return Table("figure9", title, columns, rows, [_MODEL_NOTE])
+    return table_of_lines("figure9", title, lines, [_MODEL_NOTE])
 
 
 def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
@@ -469,7 +450,7 @@ def table_11(found: EstimateFigures, *, is_kth: bool) -> Table:
     """Return what the text prints of Figure 11 beside what the log tells."""
     full_share = 100 * paper.FIGURE_11_FULL / paper.FIGURE_11_JOBS
     killed_share = 100 * paper.FIGURE_11_KILLED / paper.FIGURE_11_FULL
-    lines: list[tuple[str, float | None, float, Tolerance]] = [
+    counts: list[tuple[str, float | None, float, Tolerance]] = [
         ("jobs of a minute or more", paper.FIGURE_11_JOBS, found.jobs, COUNTS),
         ("used 100 % (rounded) of the request", paper.FIGURE_11_FULL, found.full, COUNTS),
         ("... in % of these jobs", full_share, 100 * found.full / found.jobs, TWO_POINTS),
@@ -481,25 +462,23 @@ def table_11(found: EstimateFigures, *, is_kth: bool) -> Table:
         ("requests up to 2 h in %", None, 100 * found.two_hours_share, TWO_POINTS),
         ("requests of whole 5 min in %", None, 100 * found.five_minutes_share, TWO_POINTS),
     ]
-    rows: list[dict[str, Cell]] = []
-    for what, printed, ours, tolerance in lines:
+    lines = []
+    for what, printed, ours, tolerance in counts:
         known = printed if is_kth else None
         digits = 0 if isinstance(ours, int) else 1
-        rows.append({
-            "quantity": what,
-            "printed": None if known is None else round(known, digits) if digits else known,
-            "ours": round(ours, digits) if digits else ours,
-            "verdict": tolerance.verdict(known, ours),
-        })  # fmt: skip
-    columns = [Column("quantity", "quantity"), Column("printed", "printed", 1), Column("ours", "ours", 1)]
-    columns.append(Column("verdict", "verdict"))
+        lines.append([
+            *cell("quantity", "quantity", what),
+            *cell("printed", "printed", None if known is None else round(known, digits) if digits else known, 1),
+            *cell("ours", "ours", round(ours, digits) if digits else ours, 1),
+            *cell("verdict", "verdict", tolerance.verdict(known, ours)),
+        ])  # fmt: skip
     notes = [f"{found.shorter:,} jobs of less than a minute are left out"]
     if is_kth:
         notes.append(
             "the paper does not say which jobs it counts: the cut at a minute, the rounding and the reading of the 4 h row "
             "were chosen because they meet its counts, so that they agree is no evidence"
         )
-    return Table("figure11", "Figure 11: time used of time asked for", columns, rows, notes)
+    return table_of_lines("figure11", "Figure 11: time used of time asked for", lines, notes)
 
 
 def claims_of_figure_11(found: EstimateFigures, *, tells_kills: bool) -> list[Claim]:
