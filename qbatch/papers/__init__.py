@@ -8,7 +8,7 @@ paper hands out, and ``markdown`` makes one document of it.
 
 What must never come in: a scheduling decision, a metric of our own, a policy.  A paper runs what everybody can run
 with ``qbatch replay``; if an experiment needs something special, that belongs into the package of its kind first.  ``NAME`` must
-not import ``NAME_claims``, nor ``record`` and ``evidence``: a change of what is said of runs would make all of them again.
+not import ``NAME_claims``, nor ``harness``, ``record`` and ``evidence``: their changes would make all runs again.
 
 Two words with a fixed meaning.  A *number* is compared with a printed one and is "within" a tolerance or "outside" of
 it: logs were cleaned since, so numbers may differ and nothing fails.  A *claim* is what the paper concludes from its

@@ -16,7 +16,6 @@ from operator import attrgetter
 from typing import Any
 
 from qbatch.metrics.interval import interval, t_quantile
-from qbatch.papers.harness import Experiment, sources_hash
 from qbatch.papers.replicas import Number, Values, by_point, difference, ratio_of_means
 from qbatch.replay.network_run import NetworkMeasures, NetworkRun, QueueRules
 from qbatch.workloads.network import Network
@@ -148,11 +147,6 @@ def simulate(case: NetworkCase) -> NetworkFigures:
             for replication in range(case.first, case.first + case.count)
         ],
     )
-
-
-RUNS = Experiment(
-    "blocks of runs", NetworkFigures, simulate, lambda case: sources_hash(__name__, text=repr(RULES[case.policy]))
-)
 
 
 # ------------------------------------------------------------------------------------------------ the study

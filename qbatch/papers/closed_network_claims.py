@@ -67,7 +67,7 @@ from qbatch.papers.evidence import (
     verdict_of,
     written,
 )
-from qbatch.papers.harness import ALONE, Runner
+from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
 from qbatch.papers.pictures import finished, new_picture
 from qbatch.papers.record import (
     FAILS,
@@ -92,9 +92,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+RUNS = Experiment(
+    "blocks of runs", NetworkFigures, paper.simulate,
+    lambda case: sources_hash(paper.__name__, text=repr(paper.RULES[case.policy])),
+)  # fmt: skip
+
+
 def run_paper(study: NetworkStudy, parts: Collection[str] = paper.PARTS, runner: Runner = ALONE) -> PaperOutcome:
     """Run the parts of the paper that are asked for."""
-    return outcome_of(study, runner.runs(paper.RUNS, study.cases(parts)), parts)
+    return outcome_of(study, runner.runs(RUNS, study.cases(parts)), parts)
 
 
 def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Collection[str]) -> PaperOutcome:

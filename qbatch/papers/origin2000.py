@@ -23,7 +23,6 @@ from qbatch.metrics.per_job import JobTimes, Metrics, job_metrics, job_times, me
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import Machine
 from qbatch.model.record import MICROSECONDS, Schedule, Workload
-from qbatch.papers.harness import Experiment, sources_hash
 from qbatch.policies import load_policy
 from qbatch.replay import Options, prepare, run
 from qbatch.workloads.machines import load_machine
@@ -236,12 +235,6 @@ def _hourly(month: str, seed: int) -> tuple[float, ...]:
     on_weekdays = submit[~is_weekend(submit // _DAY_S, first)]
     counts = np.bincount(on_weekdays // _HOUR_S % 24, minlength=24)
     return tuple((counts / weekdays).tolist())
-
-
-RUNS = Experiment(
-    "simulations", Origin2000Figures, simulate,
-    lambda case: sources_hash(__name__, POLICIES[case.policy], text=repr(machine_of_paper())),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

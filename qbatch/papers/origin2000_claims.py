@@ -33,15 +33,17 @@ from qbatch.papers.evidence import (
     verdict_of,
     written,
 )
-from qbatch.papers.harness import ALONE, Runner
+from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
 from qbatch.papers.origin2000 import (
     BOUNDED,
+    POLICIES,
     REPLICAS,
-    RUNS,
     DrawnMonth,
     Origin2000Figures,
     Origin2000Study,
     drawn_month,
+    machine_of_paper,
+    simulate,
 )
 from qbatch.papers.pictures import bars, finished, new_picture
 from qbatch.papers.record import (
@@ -70,6 +72,12 @@ NOTES = (
     "no job comes after a month: the last jobs of it end on a machine that empties",
     "Figure 6 is of measured months after the scheduler was changed; there is nothing to simulate",
 )
+
+
+RUNS = Experiment(
+    "simulations", Origin2000Figures, simulate,
+    lambda case: sources_hash(simulate.__module__, POLICIES[case.policy], text=repr(machine_of_paper())),
+)  # fmt: skip
 
 
 def run_paper(study: Origin2000Study, _parts: Sequence[str] = (), runner: Runner = ALONE) -> PaperOutcome:

@@ -22,7 +22,6 @@ from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
-from qbatch.papers.harness import Experiment, Runner, sources_hash
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.policies import load_policy
 from qbatch.replay import prepare, run
@@ -288,11 +287,6 @@ class QopsStudy:
         return {"logs": logs, "options": {"subsets": self.wanted, "jobs": self.jobs, "seed": self.seed, "parts": parts}}
 
 
-RUNS = Experiment(
-    "groups of runs", GroupFigures, simulate, lambda _: sources_hash(__name__, *SCHEMES.values(), *REFERENCES.values())
-)
-
-
 def study_of(
     logs: Sequence[str] = (),
     *,
@@ -473,14 +467,13 @@ def bound_figures(schedule: Schedule, work: Workload) -> BoundFigures:
     )
 
 
-def run_estimates(study: QopsStudy, runner: Runner) -> list[QopsEstimateFigures]:
-    """Return the figures of some subsets of each source, of their first jobs, in that order."""
-    cases = [
+def estimate_cases(study: QopsStudy) -> list[EstimateCase]:
+    """Return the cases of some subsets of each source, of their first jobs."""
+    return [
         EstimateCase(source.trace, WARMUP_JOBS + subset * study.jobs, min(study.jobs, BOUND_JOBS), study.seed + subset)
         for source in study.sources
         for subset in range(min(source.subsets, BOUND_SUBSETS))
     ]
-    return runner.made("estimates", simulate_bounds, cases)
 
 
 # ------------------------------------------------------------------------------------------------ packed sets
@@ -490,6 +483,8 @@ SETS = 15
 PROCS, SPAN_S = 32, 7_200
 SLACKS = {"static": (0.0, 0.05, 0.1, 0.2), "dynamic": (0.0, 0.1, 0.5)}
 """The values of r by kind of set."""
+
+PACKED_CASES = [(kind, slack) for kind, slacks in SLACKS.items() for slack in slacks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,13 +496,8 @@ class PackedFigures:
     whole: dict[str, int]
 
 
-def run_packed(runner: Runner) -> list[PackedFigures]:
-    """Run every kind and slack under every scheme; all sets are drawn from seeds 1 on."""
-    return runner.made("packed sets", simulate_packed, [(kind, slack) for kind, slacks in SLACKS.items() for slack in slacks])
-
-
 def simulate_packed(case: tuple[str, float]) -> PackedFigures:
-    """Run the sets of one kind and slack under every scheme."""
+    """Run the sets of one kind and slack under every scheme; they are drawn from seeds 1 on."""
     (kind, slack), machine = case, one_host(PROCS)
     whole = dict.fromkeys(SCHEMES, 0)
     for seed in range(1, SETS + 1):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from qbatch.metrics import interval
 from qbatch.papers import qops, record
 from qbatch.papers.evidence import EvidenceItem, above, below, claim_of, explained, inside
-from qbatch.papers.harness import ALONE, Runner
+from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
 from qbatch.papers.pictures import new_picture
 from qbatch.papers.qops import (
     CONSERVATIVE,
@@ -34,7 +35,6 @@ from qbatch.papers.qops import (
     MSB_FRACTION,
     PRESETS,
     QOPS,
-    RUNS,
     SCHEMES,
     SHARES,
     STRINGENCIES,
@@ -50,16 +50,16 @@ from qbatch.papers.record import (
     HOLDS,
     UNCHECKED,
     UNDECIDED,
-    Cell,
     Claim,
-    Column,
     PaperOutcome,
-    Row,
+    Part,
     Table,
+    cell,
     half,
     mean_cells,
+    means,
     pair,
-    spread,
+    table_of_lines,
 )
 from qbatch.papers.replicas import Number, Replicas, Values, by_point, difference, mean_over, ratio, scaled
 from qbatch.reports.plot_style import PALETTE, caption
@@ -69,6 +69,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+RUNS = Experiment(
+    "groups of runs", GroupFigures, qops.simulate,
+    lambda _: sources_hash(qops.__name__, *SCHEMES.values(), *qops.REFERENCES.values()),
+)  # fmt: skip
+
+
 def run_paper(study: QopsStudy, parts: Collection[str], runner: Runner = ALONE) -> PaperOutcome:
     """Run the parts of the paper that are asked for."""
     outcome = PaperOutcome(notes=_notes(study), method=list(METHOD), unknown=_unknown(study, parts))
@@ -76,11 +82,11 @@ def run_paper(study: QopsStudy, parts: Collection[str], runner: Runner = ALONE) 
     if "figures" in parts:
         claims += add_figures(outcome, study, runner.runs(RUNS, study.cases()))
     if "packed" in parts:
-        found = qops.run_packed(runner)
+        found = runner.made("packed sets", qops.simulate_packed, qops.PACKED_CASES)
         outcome.tables.append(packed_table(found))
         claims += packed_claims(found)
     if "estimates" in parts:
-        bounds = qops.run_estimates(study, runner)
+        bounds = runner.made("estimates", qops.simulate_bounds, qops.estimate_cases(study))
         outcome.tables.append(estimates_table(bounds))
         claims += estimates_claims(bounds)
         outcome.notes.append("what is said of users' estimates is no claim of the paper: its authors left it to later work")
@@ -288,66 +294,57 @@ def all_tables(runs: TraceRuns) -> list[Table]:
 
 def runs_table(runs: TraceRuns, share: float) -> Table:
     """Return what became of a share of deadline jobs: a line for each stringency, load and scheme."""
-    rows: list[Row] = [
-        {"s": s, "load": load, "scheme": scheme, **_numbers(runs.at(Setting(share, s), load), scheme)}
-        for s in STRINGENCIES
-        for load in LOADS
-        for scheme in CURVES
+    lines = [
+        [*_place(s=s, load=load), *cell("scheme", "scheme", scheme), *_numbers(runs.at(Setting(share, s), load), scheme)]
+        for s, load, scheme in product(STRINGENCIES, LOADS, CURVES)
     ]
-    columns = [Column("s", "s", 1), Column("load", "load", 1), Column("scheme", "scheme"), Column("subsets", "subsets")]
-    columns += [column for key, heading, _ in _SHARES for column in pair(key, heading, 1)]
-    columns += [*pair("loss", "loss points", 1), *pair("response", "response h", 2), *pair("slowdown", "slowdown", 1)]
     title = f"{figures_of_share(runs, share)}: {trace_words(runs)}, {100 * share:g} % of the jobs with deadlines"
-    return Table(name_of(runs, f"q{100 * share:g}"), title, columns, rows, [_NOTE, _RULE_18])
+    return table_of_lines(name_of(runs, f"q{100 * share:g}"), title, lines, [_NOTE, _RULE_18])
 
 
-def _numbers(at: Replicas[SchemeFigures], scheme: str) -> dict[str, Cell]:
-    found = {key: at.of(scheme, number) for key, _, number in _SHARES}
-    cells: dict[str, Cell] = {"subsets": len(found["jobs"])}
-    for key, values in found.items():
-        if key == "utilisation" or scheme in SCHEMES:
-            cells |= _mean(key, values, 100.0)
-    if scheme != EASY:
-        cells |= _mean("loss", at.more(EASY, scheme, UTILISATION), 100.0)
-    return cells | _mean("response", at.of(scheme, RESPONSE), 1 / HOUR_S) | _mean("slowdown", at.of(scheme, SLOWDOWN))
+def _place(**numbers: float) -> list[Part]:
+    return [part for name, value in numbers.items() for part in cell(name, name, value, 0 if name == "R" else 1)]
 
 
-def _mean(key: str, values: Values, factor: float = 1.0) -> dict[str, Cell]:
-    return mean_cells(key, interval(list(values.values())), factor)
+def _numbers(at: Replicas[SchemeFigures], scheme: str) -> list[Part]:
+    line = cell("subsets", "subsets", len(at.of(scheme, JOBS)))
+    for key, heading, number in _SHARES:
+        is_known = key == "utilisation" or scheme in SCHEMES
+        line += _mean(key, heading, 1, at.of(scheme, number) if is_known else {}, 100.0)
+    line += _mean("loss", "loss points", 1, {} if scheme == EASY else at.more(EASY, scheme, UTILISATION), 100.0)
+    line += _mean("response", "response h", 2, at.of(scheme, RESPONSE), 1 / HOUR_S)
+    return line + _mean("slowdown", "slowdown", 1, at.of(scheme, SLOWDOWN))
+
+
+def _mean(key: str, heading: str, decimals: int, values: Values, factor: float = 1.0) -> list[Part]:
+    cells = mean_cells(key, interval(list(values.values())), factor)
+    return list(zip(pair(key, heading, decimals), cells.values(), strict=True))
 
 
 def differences_table(runs: TraceRuns) -> Table:
     """Return by how much each rival lies above QoPS, paired by subset: a line for each setting, load and rival."""
     shown = (("jobs", "jobs points", JOBS), ("work", "work points", WORK), ("utilisation", "utilisation points", UTILISATION))
-    rows: list[Row] = []
-    for setting in (Setting(share, stringency) for share in SHARES for stringency in STRINGENCIES):
-        for load in LOADS:
-            for rival in (*PRESETS, *STRONGER):
-                row: dict[str, Cell] = {"q": setting.share, "s": setting.stringency, "load": load, "rival": rival}
-                for key, _, number in shown:
-                    row |= _mean(key, runs.at(setting, load).more(rival, QOPS, number), 100.0)
-                rows.append(row)
-    columns = [Column("q", "q", 1), Column("s", "s", 1), Column("load", "load", 1), Column("rival", "rival")]
-    columns += [column for key, heading, _ in shown for column in pair(key, heading, 2)]
+    lines = []
+    for q, s, load, rival in product(SHARES, STRINGENCIES, LOADS, (*PRESETS, *STRONGER)):
+        line = [*_place(q=q, s=s, load=load), *cell("rival", "rival", rival)]
+        for key, heading, number in shown:
+            line += _mean(key, heading, 2, runs.at(Setting(q, s), load).more(rival, QOPS, number), 100.0)
+        lines.append(line)
     title = f"{trace_words(runs)}: the rival less QoPS, paired by subset, with half the 95 % interval"
     notes = [_NOTE, "jobs and work: above 0, QoPS leaves fewer deadline jobs, or less of their work, unadmitted"]
-    return Table(name_of(runs, "differences"), title, columns, rows, notes)
+    return table_of_lines(name_of(runs, "differences"), title, lines, notes)
 
 
 def relaxation_table(runs: TraceRuns) -> Table:
     """Return Figures 55 to 58: QoPS under several R."""
-    rows: list[Row] = [
-        {"q": q, "s": s, "R": factor, "load": load, **_numbers(runs.at(Setting(q, s, factor), load), QOPS)}
-        for q in (0.2, 0.8)
-        for s in STRINGENCIES
-        for factor in FACTORS
-        for load in LOADS
-    ]
-    columns = [Column("q", "q", 1), Column("s", "s", 1), Column("R", "R", 0), Column("load", "load", 1)]
-    columns += [*pair("jobs", "unadmitted %", 1), *pair("all_jobs", "of all jobs %", 1)]
-    columns += [*pair("response", "response h", 2), *pair("slowdown", "slowdown", 1)]
+    lines = []
+    for q, s, factor, load in product((0.2, 0.8), STRINGENCIES, FACTORS, LOADS):
+        numbers = _numbers(runs.at(Setting(q, s, factor), load), QOPS)
+        names = ("jobs", "all_jobs", "response", "slowdown")
+        chosen = [part for part in numbers if part[0].key.removesuffix("_half") in names]
+        lines.append([*_place(q=q, s=s, R=factor, load=load), *chosen])
     title = f"Figures 55 to 58: QoPS by the factor R of artificial deadlines, {trace_words(runs)}"
-    return Table(name_of(runs, "R"), title, columns, rows)
+    return table_of_lines(name_of(runs, "R"), title, lines)
 
 
 # ------------------------------------------------------------------------------------------------ pictures
@@ -788,10 +785,12 @@ def _claims_of_every_run(groups: list[GroupFigures]) -> list[Claim]:
 
 def packed_table(found: list[qops.PackedFigures]) -> Table:
     """Return how many sets are admitted whole, a line for each kind and slack."""
-    rows: list[Row] = [{"kind": one.kind, "r": one.slack, "sets": qops.SETS, **one.whole} for one in found]
-    columns = [Column("kind", "set"), Column("r", "r", 2), Column("sets", "sets"), *(Column(name, name) for name in SCHEMES)]
+    lines = []
+    for one in found:
+        line = [*cell("kind", "set", one.kind), *cell("r", "r", one.slack, 2), *cell("sets", "sets", qops.SETS)]
+        lines.append(line + [part for name, count in one.whole.items() for part in cell(name, name, count)])
     title = f"Section 4.1: packed sets ({qops.PROCS} processors, {qops.SPAN_S:,} s) of which all jobs are admitted"
-    return Table("packed", title, columns, rows)
+    return table_of_lines("packed", title, lines)
 
 
 def packed_claims(found: list[qops.PackedFigures]) -> list[Claim]:
@@ -822,39 +821,30 @@ def packed_claims(found: list[qops.PackedFigures]) -> list[Claim]:
 def estimates_table(found: Sequence[qops.QopsEstimateFigures]) -> Table:
     """Return what was refused and what was kept, a line for each trace, kind of deadline and bound."""
     by_trace = _by_trace(found)
-    rows: list[Row] = [
-        {"log": trace.name, "deadlines": rule, "bound": bound, **_row(mine, rule, bound)}
-        for trace, mine in by_trace
-        for rule in qops.RULES
-        for bound in qops.BOUNDS
-    ]
-    columns = [
-        Column("log", "log"), Column("deadlines", "deadlines"), Column("bound", "bound"), Column("subsets", "subsets"),
-        *pair("refused", "refused %", 1), Column("work", "work %", 1), Column("admitted", "admitted"), Column("late", "late"),
-        Column("late_share", "late %", 1), Column("late_h", "late by h", 2), Column("late_most_h", "at most h", 1),
-    ]  # fmt: skip
+    lines = []
+    for (trace, mine), rule, bound in product(by_trace, qops.RULES, qops.BOUNDS):
+        runs = [one.runs[rule][bound] for one in mine]
+        admitted, late = sum(one.admitted for one in runs), sum(one.late for one in runs)
+        late_h = sum(one.late * (one.late_s or 0.0) for one in runs) / late / 3600 if late else None
+        late_most_h = max(one.late_most_s or 0.0 for one in runs) / 3600 if late else None
+        lines.append([
+            *cell("log", "log", trace.name), *cell("deadlines", "deadlines", rule), *cell("bound", "bound", bound),
+            *cell("subsets", "subsets", len(runs)), *means("refused", "refused %", 1, [one.refused for one in runs], 100),
+            *cell("work", "work %", 100 * (sum(one.lost_work for one in runs) / len(runs)), 1),
+            *cell("admitted", "admitted", admitted), *cell("late", "late", late),
+            *cell("late_share", "late %", 100 * late / max(admitted, 1), 1), *cell("late_h", "late by h", late_h, 2),
+            *cell("late_most_h", "at most h", late_most_h, 1),
+        ])  # fmt: skip
     outlived = ", ".join(
         f"{trace.name} {100 * sum(one.outlived for one in mine) / len(mine):.0f} %" for trace, mine in by_trace
     )
     title = f"Users' estimates: QoPS, all jobs with deadlines, s = 0.2, subsets of {found[0].case.jobs:,} jobs"
-    return Table("estimates", title, columns, rows, [f"jobs that outlive the prediction: {outlived}"])
+    return table_of_lines("estimates", title, lines, [f"jobs that outlive the prediction: {outlived}"])
 
 
 def _by_trace(found: Sequence[qops.QopsEstimateFigures]) -> list[tuple[Trace, list[qops.QopsEstimateFigures]]]:
     traces = dict.fromkeys(one.case.trace for one in found)
     return [(trace, [one for one in found if one.case.trace == trace]) for trace in traces]
-
-
-def _row(mine: Sequence[qops.QopsEstimateFigures], rule: str, bound: str) -> dict[str, Cell]:
-    runs = [one.runs[rule][bound] for one in mine]
-    admitted, late = sum(one.admitted for one in runs), sum(one.late for one in runs)
-    seconds = sum(one.late * (one.late_s or 0.0) for one in runs)
-    return {
-        "subsets": len(runs), **spread("refused", [one.refused for one in runs], 100),
-        "work": 100 * (sum(one.lost_work for one in runs) / len(runs)), "admitted": admitted, "late": late,
-        "late_share": 100 * late / max(admitted, 1), "late_h": seconds / late / 3600 if late else None,
-        "late_most_h": max(one.late_most_s or 0.0 for one in runs) / 3600 if late else None,
-    }  # fmt: skip
 
 
 def estimates_claims(found: Sequence[qops.QopsEstimateFigures]) -> list[Claim]:

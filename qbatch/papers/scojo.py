@@ -23,7 +23,6 @@ from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
-from qbatch.papers.harness import Experiment, sources_hash
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.papers.replicas import Number, Replicas
 from qbatch.planning import search as searching
@@ -563,8 +562,6 @@ class ScojoStudy:
         for scheme in SCHEMES_OF[part]:
             yield ScojoCase(source, workload, known, scheme, self.jobs, self.seed)
 
-
-RUNS = Experiment("runs", ScojoFigures, simulate, lambda case: sources_hash(__name__, SCHEMES[case.scheme]))
 
 WORKLOADS, LOG_WORKLOADS = 20, 3
 """Workloads of the model, and at most of each log."""

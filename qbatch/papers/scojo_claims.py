@@ -17,7 +17,7 @@ import numpy as np
 
 from qbatch.papers import scojo
 from qbatch.papers.evidence import EvidenceItem, above, below, change_interval, claim_of, explained, inside, written
-from qbatch.papers.harness import ALONE, Runner
+from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
 from qbatch.papers.pictures import bars, finished, new_picture, shift
 from qbatch.papers.record import (
     CONTRADICTED,
@@ -70,9 +70,14 @@ ALL_LOGS = "all logs"
 """The windows of all logs with estimates, each a replica."""
 
 
+RUNS = Experiment(
+    "runs", scojo.ScojoFigures, scojo.simulate, lambda case: sources_hash(scojo.__name__, scojo.SCHEMES[case.scheme])
+)
+
+
 def run_paper(study: scojo.ScojoStudy, parts: Collection[str], runner: Runner = ALONE) -> PaperOutcome:
     """Run the parts of the paper that are asked for."""
-    return outcome_of(study, runner.runs(scojo.RUNS, study.cases(parts)), parts)
+    return outcome_of(study, runner.runs(RUNS, study.cases(parts)), parts)
 
 
 def outcome_of(study: scojo.ScojoStudy, runs: Sequence[scojo.ScojoFigures], parts: Collection[str]) -> PaperOutcome:

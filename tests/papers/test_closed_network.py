@@ -27,7 +27,6 @@ from qbatch.papers.closed_network import (
     PRSNUTF,
     PRSTF,
     RULES,
-    RUNS,
     SIZES,
     SQFCFS,
     SQLSTF,
@@ -46,7 +45,7 @@ from qbatch.papers.closed_network import (
     simulate,
 )
 from qbatch.papers.closed_network_beyond import order, pairs_kept
-from qbatch.papers.closed_network_claims import EXPECTED
+from qbatch.papers.closed_network_claims import EXPECTED, RUNS
 from qbatch.papers.harness import Runner
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS

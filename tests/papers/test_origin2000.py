@@ -23,7 +23,6 @@ from qbatch.papers.markdown import markdown_of
 from qbatch.papers.origin2000 import (
     BOUNDED,
     POLICIES,
-    RUNS,
     Origin2000Case,
     Origin2000Figures,
     Origin2000Study,
@@ -31,7 +30,7 @@ from qbatch.papers.origin2000 import (
     study_of,
     workload_of,
 )
-from qbatch.papers.origin2000_claims import EXPECTED, WHY, Months, expected, outcome_of, whole
+from qbatch.papers.origin2000_claims import EXPECTED, RUNS, WHY, Months, expected, outcome_of, whole
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, PaperOutcome
 from qbatch.papers.replicas import scaled
 from qbatch.policies import load_policy

@@ -32,7 +32,6 @@ from qbatch.papers.qops import (
     PREDICTED,
     PRESETS,
     QOPS,
-    RUNS,
     SCHEMES,
     SHARES,
     STRONGER,
@@ -56,6 +55,7 @@ from qbatch.papers.qops import (
 from qbatch.papers.qops_claims import (
     EXPECTED,
     RESPONSE,
+    RUNS,
     SLOWDOWN,
     TraceRuns,
     all_tables,
@@ -346,7 +346,7 @@ def test_what_is_known_of_a_verdict_is_only_of_whole_studies_of_the_logs_of_the_
 
 def test_packed_sets_are_admitted_whole_ever_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qops, "SETS", 2)
-    found = qops.run_packed(Runner(workers=1))
+    found = [qops.simulate_packed(case) for case in qops.PACKED_CASES]
     assert [(one.kind, one.slack) for one in found] == [
         ("static", 0.0), ("static", 0.05), ("static", 0.1), ("static", 0.2), ("dynamic", 0.0), ("dynamic", 0.1), ("dynamic", 0.5)
     ]  # fmt: skip
@@ -399,7 +399,7 @@ def test_a_job_that_outlives_its_bound_breaks_the_promise_of_the_one_behind_it()
 @pytest.fixture(scope="module")
 def bounds() -> list[QopsEstimateFigures]:
     study = QopsStudy((QopsSource(OWN, 2, (DUPLICATION,)),), jobs=60)
-    return qops.run_estimates(study, Runner(workers=1))
+    return [simulate_bounds(case) for case in qops.estimate_cases(study)]
 
 
 def test_upper_bounds_break_nothing_and_predictions_are_outlived(bounds: list[QopsEstimateFigures]) -> None:

@@ -31,7 +31,6 @@ from qbatch.papers.scojo import (
     MODEL,
     ONE,
     PLAIN,
-    RUNS,
     SCHEMES,
     SCHEMES_OF,
     SCOJO,
@@ -51,7 +50,7 @@ from qbatch.papers.scojo import (
     sized,
     workload_of,
 )
-from qbatch.papers.scojo_claims import EXPECTED, tree_table
+from qbatch.papers.scojo_claims import EXPECTED, RUNS, tree_table
 from qbatch.policies import load_policy
 from qbatch.replay import run
 from qbatch.replay.calendar import Calendar
