@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from qbatch.cli.main import app
 from qbatch.metrics import interval
-from qbatch.model.errors import UsageError
 from qbatch.papers import closed_network_claims
 from qbatch.papers.closed_network import (
     COMBINATIONS,
@@ -316,18 +315,3 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     assert len(told) == 46
     decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS)}
     assert decided == EXPECTED
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["closed-network", "--workloads", "3"], "takes no --workloads"),
-        (["closed-network", "a.swf"], "takes no LOG"),
-        (["scojo", "--replications", "3"], "takes no --replications"),
-        (["closed-network", "--table", "7"], "figures, ties, maxima, errors, combinations, tails, stations, sizes"),
-    ],
-)
-def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert text in str(result.exception)

@@ -459,22 +459,6 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["qops", "--months", "1999-12"], "takes no --months"),
-        (["qops", "--no-figures"], "takes no --no-figures"),
-        (["sp2-backfilling", "--subsets", "3"], "takes no --subsets"),
-        (["sp2-backfilling", "a.swf", "b.swf"], "takes one LOG, not 2"),
-        (["qops", "--table", "7"], "figures, packed, estimates"),
-    ],
-)
-def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert text in str(result.exception)
-
-
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "qops-results.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))

@@ -328,19 +328,3 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     assert len(told) == 60
     decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
     assert decided == EXPECTED
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["scojo", "--subsets", "3"], "takes no --subsets"),
-        (["scojo", "--procs", "64"], "takes no --procs"),
-        (["scojo", "--no-figures"], "takes no --no-figures"),
-        (["qops", "--workloads", "3"], "takes no --workloads"),
-        (["scojo", "--table", "7"], "figures, sizes, estimates, plain"),
-    ],
-)
-def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert text in str(result.exception)

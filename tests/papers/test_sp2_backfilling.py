@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qbatch.cli.main import app
-from qbatch.model.errors import InputError, OutputError, UsageError
+from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
 from qbatch.papers import sp2_backfilling as runs
 from qbatch.papers.evidence import inside
@@ -231,32 +231,6 @@ def test_check_fails_when_a_claim_does_not_hold() -> None:
     assert result.exit_code == 0
     assert "table3.users-are-worse: does not hold" in result.stdout
     assert run(*arguments, "--check").exit_code == 1
-
-
-@pytest.mark.parametrize("arguments", [[], ["--list"], ["sp2-backfilling", "--list"]])
-def test_papers_are_listed(arguments: list[str]) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert result.exit_code == 0
-    assert "sp2-backfilling" in result.stdout
-    assert "Feitelson" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        (["nothing"], UsageError, "no paper"),
-        (["sp2-backfilling", "--table", "4"], UsageError, "1, 2, 3, figures"),
-        (["sp2-backfilling", "--table", "figures", "--no-figures"], UsageError, "contradict"),
-        (["sp2-backfilling", "--replicas", "3"], UsageError, "it takes LOG, --table, --seeds"),
-        (["origin2000", "--seeds", "3"], UsageError, "it takes --months, --replicas"),
-        (["sp2-backfilling", "--out", "/nowhere/at/all"], OutputError, "does not exist"),
-        (["sp2-backfilling", "--out", __file__], OutputError, "is a file"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_any_work(arguments: list[str], error: type[Exception], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, error)
-    assert text in str(result.exception)
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="a real log takes minutes uncompiled")
