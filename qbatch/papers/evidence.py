@@ -130,7 +130,6 @@ def claim_of(
     note: str = "",
     together: Sequence[EvidenceItem] = (),
     most: int = 4,
-    why: str = "",
 ) -> Claim:
     """Return a claim that holds if all its comparisons say yes.
 
@@ -145,7 +144,7 @@ def claim_of(
     if note:
         numbers += f"; {note}"
     verdict = verdict_of([one.says for one in findings])
-    return Claim(name, text, verdict, numbers, answers_of(findings), _together(together), why if verdict == FAILS else "")
+    return Claim(name, text, verdict, numbers, answers_of(findings), _together(together))
 
 
 def explained(claims: Iterable[Claim], why: Mapping[str, str], expected: Callable[[str], str]) -> list[Claim]:
