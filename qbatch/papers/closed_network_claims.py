@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations, pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import interval
 from qbatch.papers import closed_network as paper
@@ -68,7 +68,7 @@ from qbatch.papers.evidence import (
     written,
 )
 from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
-from qbatch.papers.pictures import finished, new_picture
+from qbatch.papers.pictures import curve, finished, new_picture
 from qbatch.papers.record import (
     FAILS,
     HOLDS,
@@ -80,7 +80,6 @@ from qbatch.papers.record import (
     Tolerance,
     cell,
     claim,
-    half,
     means,
     table_of_lines,
 )
@@ -387,13 +386,8 @@ def _draw(
     for row, panels in zip(grid, rows, strict=True):
         for axes, (heading, network_at) in zip(row, panels, strict=True):
             for number, policy in enumerate(policies, 0 if SQFCFS in policies else 4):
-                found = [(place, interval(list(read(network_at(place), policy).values()))) for place in places]
-                drawn = [(place, one.mean, half(one) or 0.0) for place, one in found if one.mean is not None]
-                if drawn:
-                    axes.errorbar(
-                        *zip(*drawn, strict=True), color=PALETTE[number], marker=_MARKS[number], ms=3, capsize=1.5,
-                        elinewidth=0.6, linewidth=0.9, label=policy,
-                    )  # fmt: skip
+                look: dict[str, Any] = {"color": PALETTE[number], "marker": _MARKS[number], "ms": 3, "label": policy}
+                curve(axes, places, [read(network_at(place), policy) for place in places], linewidth=0.9, **look)
             if is_log:
                 axes.set_xscale("log", base=2)
             axes.set_xticks(places, [f"{place:g}" for place in places])

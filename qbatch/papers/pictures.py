@@ -47,6 +47,23 @@ def bars(
         axes.errorbar(where, means, halves, fmt="none", ecolor="#333333", elinewidth=0.6)
 
 
+def curve(
+    axes: Axes,
+    at: Sequence[float | None],
+    values: Sequence[Values | Sequence[float]],
+    factor: float = 1.0,
+    *,
+    has_bars: bool = True,
+    **look: Any,
+) -> None:
+    """Draw a line through means, each times a factor, with their intervals; a place without values is left out."""
+    found = [(place, interval(listed(each))) for place, each in zip(at, values, strict=True)]
+    where = [place for place, one in found if one.mean is not None and place is not None]
+    means = [factor * one.mean for _, one in found if one.mean is not None]
+    halves = [factor * (half(one) or 0.0) for _, one in found if one.mean is not None]
+    axes.errorbar(where, means, halves if has_bars else None, capsize=1.5, elinewidth=0.6, **look)
+
+
 def finished(figure: Figure, text: str) -> Figure:
     """Return a picture with the legend of its first panel and a caption."""
     legend_outside(figure, figure.axes[0])

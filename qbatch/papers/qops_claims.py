@@ -21,7 +21,7 @@ from qbatch.metrics import interval
 from qbatch.papers import qops, record
 from qbatch.papers.evidence import EvidenceItem, above, below, claim_of, explained, inside
 from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
-from qbatch.papers.pictures import new_picture
+from qbatch.papers.pictures import curve, new_picture
 from qbatch.papers.qops import (
     CONSERVATIVE,
     DUPLICATION,
@@ -55,13 +55,12 @@ from qbatch.papers.record import (
     Part,
     Table,
     cell,
-    half,
     mean_cells,
     means,
     pair,
     table_of_lines,
 )
-from qbatch.papers.replicas import Number, Replicas, Values, by_point, difference, mean_over, ratio, scaled
+from qbatch.papers.replicas import Number, Replicas, Values, by_point, difference, mean, mean_over, ratio, scaled
 from qbatch.reports.plot_style import PALETTE, caption
 
 if TYPE_CHECKING:
@@ -440,21 +439,19 @@ def _line(
     scheme: str,
     number: Number,
     factor: float,
-    look: tuple[str, tuple[str, str, str]] | None = None,
+    named: tuple[str, tuple[str, str, str]] | None = None,
     *,
     by_load: bool = True,
 ) -> None:
-    """Draw a number of a scheme by load, or by utilisation; ``look``: label, then colour, line and marker."""
-    label, (colour, style, marker) = look or (scheme, _LOOKS[scheme])
-    points: list[tuple[float, float, float]] = []
-    for load in LOADS:
-        busy, found = (interval(list(runs.at(setting, load).of(scheme, each).values())) for each in (UTILISATION, number))
-        if busy.mean is not None and found.mean is not None:
-            where = load if by_load else 100 * busy.mean
-            points.append((where, factor * found.mean, factor * (half(found) or 0.0)))
-    at, means, halves = ([point[place] for point in points] for place in range(3))
-    drawn: dict[str, Any] = {"color": colour, "linestyle": style, "marker": marker, "label": label}
-    axes.errorbar(at, means, halves if by_load else None, ms=2.5, capsize=1.5, elinewidth=0.6, **drawn)
+    """Draw a number of a scheme by load, or by utilisation; ``named``: label, then colour, line and marker."""
+    label, (colour, style, marker) = named or (scheme, _LOOKS[scheme])
+    at: list[float | None] = list(LOADS)
+    if not by_load:
+        busy = (mean(runs.at(setting, load).of(scheme, UTILISATION)) for load in LOADS)
+        at = [None if each is None else 100 * each for each in busy]
+    values = [runs.at(setting, load).of(scheme, number) for load in LOADS]
+    look: dict[str, Any] = {"color": colour, "linestyle": style, "marker": marker, "ms": 2.5, "label": label}
+    curve(axes, at, values, factor, has_bars=by_load, **look)
 
 
 def _say(axes: Axes, title: str, *, is_last: bool, by_load: bool = True) -> None:

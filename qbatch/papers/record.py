@@ -103,11 +103,6 @@ def half(found: Interval) -> float | None:
     return None if found.high is None or found.mean is None else found.high - found.mean
 
 
-def spread(key: str, values: Values | Sequence[float], factor: float = 1.0) -> dict[str, Cell]:
-    """Return the mean of values, each times a factor, and half its interval as two cells."""
-    return mean_cells(key, interval([factor * value for value in listed(values)]))
-
-
 def pair(key: str, heading: str, decimals: int = 0) -> list[Column]:
     """Return the columns of a mean and half its interval."""
     return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]

@@ -30,12 +30,10 @@ from qbatch.papers.record import (
     Column,
     PaperOutcome,
     Part,
-    Row,
     Table,
     cell,
     claim,
     means,
-    spread,
     table_of_lines,
 )
 from qbatch.papers.replicas import Number, Values, by_point, mean, ratio, scaled
@@ -254,37 +252,29 @@ def _one_each(replicas: Runs) -> dict[int, scojo.ScojoFigures]:
 def groups_table(sources: Sequence[Runs], scheme: str) -> Table:
     """Return Table 7, or Table 9 (without smart backfilling): how many groups there were."""
     known = scojo.PRINTED_GROUPS if scheme == GROUPS else scojo.PRINTED_GROUPS_ALONE
-    rows: list[Row] = []
+    lines = []
     for replicas in sources:
         for workload, one in sorted(replicas.runs(scheme).items()):
             medium, long, percent = known.get(printed_key(replicas, workload) or 0, (None, None, None))
-            rows.append({
-                "workload": workload_name(replicas, workload), "medium": one.groups[MEDIUM], "long": one.groups[LONG],
-                "total": one.groups[MEDIUM] + one.groups[LONG], "percent": PERCENT * scojo.grouped_share(one),
-                "printed": None if medium is None else f"{medium} + {long}",
-                "printed_percent": None if percent is None else f"{percent:g}",
-            })  # fmt: skip
-    rows += _mean_of_model(sources, scheme)
-    columns = [
-        Column("workload", "workload"), Column("medium", "medium", 1), Column("long", "long", 1), Column("total", "total", 1),
-        Column("total_half", "+-", 1), Column("printed", "printed"), Column("percent", "% in groups", 1),
-        Column("percent_half", "+-", 1), Column("printed_percent", "printed"),
-    ]  # fmt: skip
+            lines.append([
+                *cell("workload", "workload", workload_name(replicas, workload)),
+                *cell("medium", "medium", one.groups[MEDIUM], 1), *cell("long", "long", one.groups[LONG], 1),
+                *cell("total", "total", one.groups[MEDIUM] + one.groups[LONG], 1), *cell("total_half", "+-", None, 1),
+                *cell("printed", "printed", None if medium is None else f"{medium} + {long}"),
+                *cell("percent", "% in groups", PERCENT * scojo.grouped_share(one), 1), *cell("percent_half", "+-", None, 1),
+                *cell("printed_percent", "printed", None if percent is None else f"{percent:g}"),
+            ])  # fmt: skip
+    runs = [one for replicas in sources if replicas.point.slug == "model" for one in replicas.runs(scheme).values()]
+    if len(runs) > 1:
+        of_medium, of_long = (sum(one.groups[kind] for one in runs) / len(runs) for kind in (MEDIUM, LONG))
+        lines.append([
+            *cell("workload", "workload", f"mean of {len(runs)}"), *cell("medium", "medium", of_medium, 1),
+            *cell("long", "long", of_long, 1), *means("total", "total", 1, [groups_of(one) for one in runs]),
+            *means("percent", "% in groups", 1, [scojo.grouped_share(one) for one in runs], PERCENT),
+        ])  # fmt: skip
     number, what = ("7", "") if scheme == GROUPS else ("9", ", without smart backfilling")
     notes = ["% in groups: of the medium and long jobs"]
-    return Table(f"scojo-table{number}", f"Table {number}: groups{what}", columns, rows, notes)
-
-
-def _mean_of_model(sources: Sequence[Runs], scheme: str) -> list[Row]:
-    runs = [one for replicas in sources if replicas.point.slug == "model" for one in replicas.runs(scheme).values()]
-    if len(runs) < 2:
-        return []
-    each = (sum(one.groups[kind] for one in runs) / len(runs) for kind in (MEDIUM, LONG))
-    return [{
-        "workload": f"mean of {len(runs)}", **dict(zip(("medium", "long"), each, strict=True)),
-        **spread("total", [groups_of(one) for one in runs]),
-        **spread("percent", [scojo.grouped_share(one) for one in runs], PERCENT),
-    }]  # fmt: skip
+    return table_of_lines(f"scojo-table{number}", f"Table {number}: groups{what}", lines, notes)
 
 
 def nodes_table(replicas: Runs) -> Table:
