@@ -12,8 +12,6 @@ from itertools import combinations, pairwise, product
 from qbatch.papers import closed_network as paper
 from qbatch.papers.closed_network import (
     BEYOND_JOBS,
-    COMBINED,
-    ERROR_STEPS,
     INTERVALS,
     JOBS,
     LONGEST,
@@ -25,18 +23,12 @@ from qbatch.papers.closed_network import (
     PRSNUTF,
     PRSNUTF_STF,
     PRSTF,
-    RESPONSE,
-    SERVERS,
-    SIZED_JOBS,
-    SLOWDOWN,
-    SPREAD,
     SQFCFS,
     THROUGHPUT,
     UTILISATION,
     VARIATIONS,
     NetworkReplicas,
     NetworkStudy,
-    half_share,
 )
 from qbatch.papers.evidence import NO, OPEN, YES, above
 from qbatch.papers.record import Cell, Part, Table, cell, means, table_of_lines
@@ -119,12 +111,12 @@ def error_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
         exact = study.network(jobs, variation, length)
         before = replicas.of(exact, policy, UTILISATION)
         line = [*cell("policy", "policy", policy), *point(exact), *means("U", "U at E = 0 %", 1, before, PERCENT)]
-        for error in ERROR_STEPS:
+        for error in paper.ERROR_STEPS:
             now = replicas.of(study.network(jobs, variation, length, error=error), policy, UTILISATION)
             line += means(f"E{error:g}", f"E = {error:g}", 2, scaled(difference(now, before), PERCENT))
         changes.append(line)
     orders = []
-    for variation, jobs, error in product(VARIATIONS, BEYOND_JOBS, (0.0, *ERROR_STEPS)):
+    for variation, jobs, error in product(VARIATIONS, BEYOND_JOBS, (0.0, *paper.ERROR_STEPS)):
         network = study.network(jobs, variation, error=error)
         line = [*numbers(variation, N=jobs), *cell("E", "E", f"{error:g}"), *_gains(replicas, network)]
         orders.append(line + _order(replicas, network, study.network(jobs, variation)))
@@ -159,11 +151,11 @@ def ties_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
 def combinations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what the shortest queue gives with each discipline, against SQFCFS."""
     ratios = (
-        ("longest", "RT_max ratio", 2, LONGEST), ("response", "response ratio", 3, RESPONSE),
-        ("slowdown", "slowdown ratio", 3, SLOWDOWN), ("spread", "spread ratio", 3, SPREAD),
+        ("longest", "RT_max ratio", 2, LONGEST), ("response", "response ratio", 3, paper.RESPONSE),
+        ("slowdown", "slowdown ratio", 3, paper.SLOWDOWN), ("spread", "spread ratio", 3, paper.SPREAD),
     )  # fmt: skip
     lines = []
-    for variation, jobs, policy in product(VARIATIONS, JOBS, COMBINED):
+    for variation, jobs, policy in product(VARIATIONS, JOBS, paper.COMBINED):
         network = study.network(jobs, variation)
         line = [*numbers(variation, N=jobs), *cell("policy", "policy", policy)]
         line += means("U", "U %", 1, replicas.of(network, policy, UTILISATION), PERCENT)
@@ -183,7 +175,7 @@ def tails_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     lines = []
     for jobs, length in product(BEYOND_JOBS, paper.TAIL_LENGTHS_S):
         network = study.tail(jobs, length)
-        shares = [half_share(replicas.of(network, policy, THROUGHPUT)) for policy in POLICIES]
+        shares = [paper.half_share(replicas.of(network, policy, THROUGHPUT)) for policy in POLICIES]
         widest = max((share for share in shares if share is not None), default=None)
         needed = None if widest is None else f"{network.length * (widest / 0.05) ** 2:.2g}"
         lines.append([
@@ -202,7 +194,7 @@ def tails_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
 def stations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what stations of several processors do."""
     lines = []
-    for variation, jobs, servers in product(VARIATIONS, BEYOND_JOBS, SERVERS):
+    for variation, jobs, servers in product(VARIATIONS, BEYOND_JOBS, paper.SERVERS):
         network = study.network(jobs, variation, servers=servers)
         line = [*numbers(variation, N=jobs), *cell("servers", "servers", servers), *_beside(replicas, network)]
         lines.append(line + _order(replicas, network, study.network(jobs, variation)))
@@ -213,7 +205,7 @@ def stations_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
 def sizes_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return what more processors do."""
     lines = []
-    sizes = {JOBS[0]: BEYOND_JOBS, **SIZED_JOBS}
+    sizes = {JOBS[0]: BEYOND_JOBS, **paper.SIZED_JOBS}
     for variation, processors in product(VARIATIONS, sizes):
         for jobs in sizes[processors]:
             is_paper = processors == JOBS[0]

@@ -14,44 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import interval
 from qbatch.papers import closed_network as paper
+from qbatch.papers import closed_network_beyond as beyond
 from qbatch.papers.closed_network import (
-    BEYOND_JOBS,
-    COMBINED,
-    ERROR_STEPS,
     INTERVALS,
     JOBS,
     LONGEST,
-    MIDDLE,
     PERCENT,
     POLICIES,
     PRFCFS,
     PRLSTF,
     PRSNUTF,
-    PRSNUTF_STF,
     PRSTF,
-    RESPONSE,
-    SERVERS,
-    SIZED_JOBS,
-    SLOWDOWN,
-    SPREAD,
     SQFCFS,
     THROUGHPUT,
     UTILISATION,
     VARIATIONS,
-    NetworkFigures,
     NetworkReplicas,
     NetworkStudy,
     half_share,
-    replications_needed,
-)
-from qbatch.papers.closed_network_beyond import (
-    combinations_table,
-    error_tables,
-    point,
-    sizes_table,
-    stations_table,
-    tails_table,
-    ties_table,
 )
 from qbatch.papers.evidence import (
     NO,
@@ -92,7 +72,7 @@ if TYPE_CHECKING:
 
 
 RUNS = Experiment(
-    "blocks of runs", NetworkFigures, paper.simulate,
+    "blocks of runs", paper.NetworkFigures, paper.simulate,
     lambda case: sources_hash(paper.__name__, text=repr(paper.RULES[case.policy])),
 )  # fmt: skip
 
@@ -102,7 +82,7 @@ def run_paper(study: NetworkStudy, parts: Collection[str] = paper.PARTS, runner:
     return outcome_of(study, runner.runs(RUNS, study.cases(parts)), parts)
 
 
-def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Collection[str]) -> PaperOutcome:
+def outcome_of(study: NetworkStudy, runs: Sequence[paper.NetworkFigures], parts: Collection[str]) -> PaperOutcome:
     """Return the tables, claims and pictures of runs that have been made."""
     replicas = NetworkReplicas(runs, study.replications)
     outcome = PaperOutcome(notes=_notes(study), method=list(METHOD), unknown=_unknown(study))
@@ -113,11 +93,11 @@ def outcome_of(study: NetworkStudy, runs: Sequence[NetworkFigures], parts: Colle
     if paper.MAXIMA in parts:
         outcome.tables.append(maxima_table(study, replicas, NetworkReplicas(runs)))
     if paper.ERRORS in parts:
-        outcome.tables.extend(error_tables(study, replicas))
+        outcome.tables.extend(beyond.error_tables(study, replicas))
         claims += errors(study, replicas)
     for part, make in (
-        (paper.TIES, ties_table), (paper.COMBINATIONS, combinations_table), (paper.TAILS, tails_table),
-        (paper.STATIONS, stations_table), (paper.SIZES, sizes_table),
+        (paper.TIES, beyond.ties_table), (paper.COMBINATIONS, beyond.combinations_table), (paper.TAILS, beyond.tails_table),
+        (paper.STATIONS, beyond.stations_table), (paper.SIZES, beyond.sizes_table),
     ):  # fmt: skip
         if part in parts:
             outcome.tables.append(make(study, replicas))
@@ -166,9 +146,9 @@ def all_tables(study: NetworkStudy, replicas: NetworkReplicas) -> list[Table]:
     for name, title, number, factor, decimals in (
         ("utilisation", "Utilisation U in percent", UTILISATION, PERCENT, 1),
         ("throughput", "Throughput R: jobs a second", THROUGHPUT, 1.0, 3),
-        ("response", "Mean response of a parent, the processors' part (s)", RESPONSE, 1.0, 2),
-        ("slowdown", "Mean slowdown of a parent: response over the longest demand among its tasks", SLOWDOWN, 1.0, 2),
-        ("spread", "Mean spread of a parent: the end of its last task less that of its first (s)", SPREAD, 1.0, 2),
+        ("response", "Mean response of a parent, the processors' part (s)", paper.RESPONSE, 1.0, 2),
+        ("slowdown", "Mean slowdown of a parent: response over the longest demand among its tasks", paper.SLOWDOWN, 1.0, 2),
+        ("spread", "Mean spread of a parent: the end of its last task less that of its first (s)", paper.SPREAD, 1.0, 2),
     ):
         tables.append(levels_table(study, replicas, f"closed-network-{name}", title, number, factor, decimals))
     return [*tables, precision_table(study, replicas)]
@@ -190,19 +170,19 @@ def policies_table() -> Table:
 def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Table 2: utilisation at the lowest and the highest N; of PrSNUTF with either tie, where both were run."""
     policies = [(policy, policy) for policy in POLICIES]
-    if any(replicas.of(network, PRSNUTF_STF, UTILISATION) for network in study.of_paper()):
-        policies.insert(POLICIES.index(PRSNUTF) + 1, (PRSNUTF_STF, PRSNUTF))
+    if any(replicas.of(network, paper.PRSNUTF_STF, UTILISATION) for network in study.of_paper()):
+        policies.insert(POLICIES.index(PRSNUTF) + 1, (paper.PRSNUTF_STF, PRSNUTF))
     lines = []
     for variation, (policy, as_printed), (place, length) in product(VARIATIONS, policies, enumerate(INTERVALS)):
         for end, jobs in enumerate((JOBS[0], JOBS[-1])):
             network, tolerance = study.network(jobs, variation, length), Tolerance(0.0, paper.TOLERANCES[variation])
             printed = paper.TABLE_2[variation][as_printed][place][end]
-            is_calibrated = policy == as_printed and length == MIDDLE
+            is_calibrated = policy == as_printed and length == paper.MIDDLE
             calibrated = paper.CALIBRATED_UTILISATION[variation][policy][end] if is_calibrated else None
             ours = replicas.of(network, policy, UTILISATION)
             short = replicas.of(study.short(jobs, variation, length), policy, UTILISATION)
             lines.append([
-                *point(network), *cell("policy", "policy", policy), *cell("printed", "U printed", printed, 2),
+                *beyond.point(network), *cell("policy", "policy", policy), *cell("printed", "U printed", printed, 2),
                 *means("ours", "ours", 3, ours), *cell("calibrated", "calibration", calibrated, 3),
                 *cell("verdict", "verdict", tolerance.verdict(printed, mean(ours))), *means("short", "short runs", 3, short),
             ])  # fmt: skip
@@ -211,8 +191,8 @@ def table_2(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
         f"short runs: measured from the empty start on, for {study.length / 2:g} s",
         "calibration: spec/papers.md R003, a window of 120,000 s",
         f"the paper does not say which of two tasks goes first whose jobs have as few uncompleted tasks: with {PRSNUTF} the one "
-        f"that came first, with {PRSNUTF_STF} (shown where it was run) the one with the least demand; {PRSNUTF_STF} was picked "
-        "after the fact, among other ties, as it comes nearest to the print",
+        f"that came first, with {paper.PRSNUTF_STF} (shown where it was run) the one with the least demand; "
+        f"{paper.PRSNUTF_STF} was picked after the fact, among other ties, as it comes nearest to the print",
     ]
     return table_of_lines("closed-network-table2", "Table 2: utilisation at the lowest and the highest N", lines, notes)
 
@@ -221,11 +201,11 @@ def gains_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 3 to 8: D_R, by how much each policy's throughput lies above that of PrFCFS."""
     lines = []
     for network in study.of_paper():
-        line = [*cell("figure", "figure", figure_of(network, 3)), *point(network)]
+        line = [*cell("figure", "figure", figure_of(network, 3)), *beyond.point(network)]
         for policy in POLICIES[1:]:
             line += means(policy, policy, 1, replicas.gain(network, policy))
             known = paper.CALIBRATED_GAIN[network.variation][policy][JOBS.index(network.jobs)]
-            line += cell(f"{policy}_calibrated", "calibration", known if network.tasks_interval == MIDDLE else None, 1)
+            line += cell(f"{policy}_calibrated", "calibration", known if network.tasks_interval == paper.MIDDLE else None, 1)
         lines.append(line)
     title = "Figures 3 to 8: D_R in percent, throughput against PrFCFS"
     return table_of_lines("closed-network-figure3", title, lines, [_PAIRED, "the figures carry no numbers"])
@@ -240,7 +220,7 @@ def longest_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return Figures 9 to 14: RT_max, and its ratio to that of PrFCFS."""
     lines = []
     for network in study.of_paper():
-        line = [*cell("figure", "figure", figure_of(network, 9)), *point(network)]
+        line = [*cell("figure", "figure", figure_of(network, 9)), *beyond.point(network)]
         line += means(PRFCFS, "PrFCFS s", 1, replicas.of(network, PRFCFS, LONGEST))
         for policy in POLICIES[1:]:
             line += means(policy, policy, 2, replicas.ratio(network, policy, LONGEST))
@@ -261,7 +241,7 @@ def levels_table(
     lines = []
     for network in study.of_paper():
         each = (means(policy, policy, decimals, replicas.of(network, policy, number), factor) for policy in POLICIES)
-        lines.append([*point(network), *chain.from_iterable(each)])
+        lines.append([*beyond.point(network), *chain.from_iterable(each)])
     return table_of_lines(name, title, lines)
 
 
@@ -269,14 +249,14 @@ def precision_table(study: NetworkStudy, replicas: NetworkReplicas) -> Table:
     """Return half the intervals of RT_max in percent of the mean, how many replications 5 % would take, and those of U and R."""
     lines = []
     for network in study.of_paper():
-        line = point(network)
+        line = beyond.point(network)
         for key, number in (("U", UTILISATION), ("R", THROUGHPUT)):
             found = [_half_percent(replicas.of(network, one, number)) for one in POLICIES]
             line += cell(key, f"{key} %", max((share for share in found if share is not None), default=None), 2)
         for policy in POLICIES:
             values = replicas.of(network, policy, LONGEST)
             line += cell(policy, f"{policy} %", _half_percent(values), 1)
-            line += cell(f"{policy}_needed", "needed", replications_needed(values))
+            line += cell(f"{policy}_needed", "needed", paper.replications_needed(values))
         lines.append(line)
     notes = [
         "U, R: the widest of the five policies; each policy: RT_max, and with how many replications half its interval would be "
@@ -298,10 +278,10 @@ def maxima_table(study: NetworkStudy, replicas: NetworkReplicas, whole: NetworkR
         values, few = (of.of(network, policy, LONGEST) for of in (whole, replicas))
         ratio = written(interval(list(whole.ratio(network, policy, LONGEST).values())))
         lines.append([
-            *point(network), *cell("policy", "policy", policy), *cell("replications", "replications", len(values)),
+            *beyond.point(network), *cell("policy", "policy", policy), *cell("replications", "replications", len(values)),
             *means("longest", "RT_max s", 1, values), *cell("share", "half interval %", _half_percent(values), 1),
-            *cell("needed", "5 % takes", replications_needed(values)),
-            *cell("needed_before", f"by the first {study.replications}", replications_needed(few)),
+            *cell("needed", "5 % takes", paper.replications_needed(values)),
+            *cell("needed_before", f"by the first {study.replications}", paper.replications_needed(few)),
             *cell("ratio", "ratio to PrFCFS", ratio),
         ])  # fmt: skip
     return table_of_lines("closed-network-maxima", "RT_max by many replications", lines)
@@ -333,8 +313,8 @@ def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Sequence
         return network(jobs, c)
 
     of_paper = rows("d = e = {x:g}", INTERVALS, lambda c, d, jobs: network(jobs, c, d))
-    of_errors = rows("C = {C:g}, N = {x}", BEYOND_JOBS, lambda c, n, error: network(n, c, error=error))
-    of_stations = rows("C = {C:g}, N = {x}", BEYOND_JOBS, lambda c, n, servers: network(n, c, servers=servers))
+    of_errors = rows("C = {C:g}, N = {x}", paper.BEYOND_JOBS, lambda c, n, error: network(n, c, error=error))
+    of_stations = rows("C = {C:g}, N = {x}", paper.BEYOND_JOBS, lambda c, n, servers: network(n, c, servers=servers))
     several = rows("C = {C:g}, N = {x} P", (1, 2, 3), of_size)
     of_sizes = [[(title.replace("1 P", "P"), of) for title, of in row] for row in several]
     combined = [panel for row in rows("C = {C:g}", [0.0], shortest) for panel in row]
@@ -350,16 +330,16 @@ def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Sequence
         draw = partial(_draw, title, [row], ratio, others, JOBS, "N", text, level=1, is_ratio=True)
         pictures.append((paper.FIGURES, f"figure9-C{c:g}", draw))
     title = "Beyond the paper: D_R (%) by the error of estimates"
-    draw = partial(_draw, title, of_errors, gain, others, (0.0, *ERROR_STEPS), "E", _GAIN)
+    draw = partial(_draw, title, of_errors, gain, others, (0.0, *paper.ERROR_STEPS), "E", _GAIN)
     pictures.append((paper.ERRORS, "errors-order", draw))
     title = "Beyond the paper: the shortest queue, throughput against SQFCFS (%)"
-    draw = partial(_draw, title, [combined], partial(gain, base=SQFCFS), COMBINED[1:], JOBS, "N", "", level=0)
+    draw = partial(_draw, title, [combined], partial(gain, base=SQFCFS), paper.COMBINED[1:], JOBS, "N", "", level=0)
     pictures.append((paper.COMBINATIONS, "combinations", draw))
     title, below = "Beyond the paper: D_R (%) by processors of a station", "processors of a station, of 16"
-    draw = partial(_draw, title, of_stations, gain, others, SERVERS, below, _GAIN, is_log=True)
+    draw = partial(_draw, title, of_stations, gain, others, paper.SERVERS, below, _GAIN, is_log=True)
     pictures.append((paper.STATIONS, "stations", draw))
     title = "Beyond the paper: D_R (%) by the number of processors"
-    draw = partial(_draw, title, of_sizes, gain, others, (JOBS[0], *SIZED_JOBS), "P", _GAIN, is_log=True)
+    draw = partial(_draw, title, of_sizes, gain, others, (JOBS[0], *paper.SIZED_JOBS), "P", _GAIN, is_log=True)
     pictures.append((paper.SIZES, "sizes", draw))
     return {f"closed-network-{name}": draw for part, name, draw in pictures if part in parts}
 
@@ -415,7 +395,7 @@ CLOSE = 0.02
 MARGINAL = 0.01
 """A change of utilisation below this is *marginal* (spec/papers.md 5.4, check 7)."""
 
-PAPER_ERRORS = ERROR_STEPS[:3]
+PAPER_ERRORS = paper.ERROR_STEPS[:3]
 MOST_THROUGHPUT = 1.882
 """Jobs a second when all processors are busy: 16 / 8.5."""
 
@@ -749,7 +729,7 @@ def precision(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
         over = [label for label, share in shares.items() if share >= paper.BOUND]
         numbers = f"{len(over)} of {len(shares)} above; the widest {PERCENT * shares[widest]:.1f} % ({widest})"
         if over:
-            numbers += f", which would take {replications_needed(found[widest])} replications"
+            numbers += f", which would take {paper.replications_needed(found[widest])} replications"
         claims.append(_judged(name, _protocol(text, study), NO if over else YES, numbers))
     return claims
 
