@@ -57,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("qbatch.cli.report:report", "Write a self-contained HTML page about results."),
     "compare": ("qbatch.cli.compare:compare", "Compare two schedules job by job."),
     "verify": ("qbatch.cli.verify:verify", "Check a finished schedule against the guarantees of a policy."),
-    "paper": ("qbatch.cli.paper:paper", "Repeat the experiments of a paper and compare its printed numbers."),
+    "paper": ("qbatch.cli.paper:app", "Repeat the experiments of a paper and compare its printed numbers."),
     "trace": ("qbatch.cli.trace:app", "Inspect a workload log, generate one, or fetch a public one."),
     "transform": ("qbatch.cli.transform:transform", "Change the load, estimates and deadlines of a log."),
     "generate": ("qbatch.cli.generate:app", "Generate a workload log from a model of a machine's jobs."),

@@ -1,128 +1,180 @@
-"""``qbatch paper``: the experiments of a paper, its printed numbers beside ours, a verdict on each claim."""
+"""``qbatch paper``: the experiments of a paper, its printed numbers beside ours, a verdict on each claim.
+
+Each paper is a subcommand; its options are made of what the registry declares of it.
+"""
 
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from qbatch.cli.console import print_table, talk
 from qbatch.model.errors import OutputError, UsageError, suggestion
+from qbatch.papers.registry import PAPERS, Paper, PaperOption, find_paper
 
 if TYPE_CHECKING:
     from qbatch.papers.record import PaperOutcome, Table
-    from qbatch.papers.registry import Paper
     from qbatch.sweeps.kept import Tell
 
 SCHEMA = "qbatch.paper/1"
 
-Text = str | None
-ORIGIN2000, QOPS, SCOJO, CLOSED_NETWORK = "origin2000", "qops", "scojo", "closed-network"
-_OPTIONS = {
-    "sp2-backfilling": ("LOG", "--table", "--seeds", "--seed", "--procs", "--no-figures"),
-    ORIGIN2000: ("--months", "--replicas", "--seed", "--days"),
-    QOPS: ("LOG", "--table", "--subsets", "--jobs", "--seed", "--procs"),
-    SCOJO: ("LOG", "--table", "--workloads", "--jobs", "--seed"),
-    CLOSED_NETWORK: ("--table", "--replications", "--seed"),
-}
-"""What each paper takes beside what is for all."""
-
-DRAWS = 10
-"""Draws of estimates, or of each month, where nothing else is said."""
-
-Check = Annotated[
-    bool,
-    typer.Option(
-        "--check",
-        help="Exit with 1 if a verdict is not the known one (holds, or what the document of its results explains), or if none is "
-        "known of this seed and size.",
-    ),
-]
 _FORMS = ("png", "svg")
 _MARKS = {
     "holds": "yes", "does not hold": "NO", "the paper contradicts itself": "!", "cannot be checked on this log": "?",
     "not decidable": "?",
 }  # fmt: skip
 
-
-def paper(
-    name: Annotated[Text, typer.Argument(metavar="PAPER", help="Which paper; none lists them.")] = None,
-    log: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LOG", help="SWF log (.gz, .xz), qops, scojo: or several; none: generated."),
-    ] = None,
-    table: Annotated[
-        list[str] | None, typer.Option("--table", "-t", help="Only this part (--list shows them); may be repeated.")
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=1000, help="How many draws of estimates, and of logs made of the log's weeks (10)."),
-    ] = None,
-    seed: Annotated[
-        int | None,
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "out": (str | None, typer.Option(None, metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")),
+    "as_json": (bool, typer.Option(False, "--json", help="Print JSON in place of the tables.")),
+    "check": (
+        bool,
         typer.Option(
-            min=0,
-            help="Seed of all that is drawn: estimates (sp2-backfilling), months (origin2000), generated logs, deadlines and "
-            "duplicates (qops), workloads of the model (scojo), replications (closed-network).",
+            False,
+            "--check",
+            help="Exit with 1 if a verdict is not the known one (holds, or what the document of its results explains), or if "
+            "none is known of this seed and size.",
         ),
-    ] = None,
-    procs: Annotated[int | None, typer.Option(min=1, max=10**9, help="Processors (else the log's header).")] = None,
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Figures 9 to 11 too.")] = True,
-    months: Annotated[
-        list[str] | None, typer.Option("--months", "-m", help="origin2000: only this month; may be repeated.")
-    ] = None,
-    replicas: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="origin2000: how often each month is drawn (10).")
-    ] = None,
-    days: Annotated[int | None, typer.Option(help="origin2000: only the first days of each month.")] = None,
-    subsets: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="qops: how many disjoint subsets of each log (10).")
-    ] = None,
-    workloads: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="scojo: how many workloads of the model (20).")
-    ] = None,
-    replications: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="closed-network: replications of each network (30).")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=10, max=1_000_000, help="Jobs to a subset (qops: 5000) or workload (scojo: 10000)."),
-    ] = None,
-    out: Annotated[Text, typer.Option(metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the tables.")] = False,
-    check: Check = False,
-    list_papers: Annotated[bool, typer.Option("--list", help="List the papers.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
-) -> None:
-    """Re-run the experiments of a paper beside its printed numbers; numbers that differ are no failure."""
-    from qbatch.papers.registry import PAPERS, find_paper
+    ),
+    "list_papers": (bool, typer.Option(False, "--list", help="List the papers.")),
+    "quiet": (bool, typer.Option(False, "--quiet", "-q", help="No progress and no notes.")),
+}
+"""What every paper takes: type and option by parameter."""
 
-    if name is None or list_papers:
-        _print_papers(PAPERS)
+
+class PaperGroup(TyperGroup):
+    """The papers as subcommands; options may stand before the name, as behind it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the name of the paper first."""
+        named = [each for before, each in zip(["", *args], args, strict=False) if each in PAPERS and before != "--out"]
+        if named:
+            args.remove(named[0])
+            args.insert(0, named[0])
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Refuse a name that no paper has, with the nearest one."""
+        find_paper(args[0])
+        return super().resolve_command(ctx, args)
+
+
+class PaperCommand(TyperCommand):
+    """One paper; an option that it does not take is refused with those that it takes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the options of this paper only."""
+        try:
+            rest = super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption":
+                raise self._refusal(str(getattr(error, "option_name", ""))) from None
+            raise
+        if ctx.args and not ctx.resilient_parsing:
+            raise self._refusal("LOG")
+        return rest
+
+    def _refusal(self, option: str) -> UsageError:
+        return UsageError(f"paper {self.name} takes no {option}; it takes {', '.join(PAPERS[str(self.name)].takes)}")
+
+
+app = typer.Typer(
+    cls=PaperGroup, add_completion=False, invoke_without_command=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    subcommand_metavar="PAPER [OPTIONS]",
+)  # fmt: skip
+
+
+@app.callback()
+def paper(context: typer.Context, list_papers: bool = typer.Option(False, "--list", help="List the papers.")) -> None:
+    """Re-run the experiments of a paper beside its printed numbers; numbers that differ are no failure.
+
+    Without the name of a paper, list them.
+    """
+    if context.invoked_subcommand is None or list_papers:
+        _print_papers()
+
+
+def _command_of(chosen: Paper) -> Callable[..., None]:
+    """Return the command of a paper, with its options as parameters."""
+
+    def command(**given: Any) -> None:
+        _run(chosen, **given)
+
+    options: dict[str, tuple[Any, Any]] = {}
+    if chosen.most_logs != 0:
+        text = "SWF log (.gz, .xz)" if chosen.most_logs else "SWF logs (.gz, .xz)"
+        options["logs"] = (list[str] | None, typer.Argument(None, metavar="LOG", help=f"{text}; none: generated."))
+    if chosen.has_parts:
+        text = f"Only this part: {', '.join(chosen.parts + chosen.on_request)}; may be repeated."
+        options["table"] = (list[str] | None, typer.Option(None, "--table", "-t", help=text))
+    options |= {option.name: _option(option) for option in chosen.options} | _COMMON
+    kinds = {name: kind for name, (kind, _) in options.items()}
+    command.__annotations__ = kinds
+    command.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+        for name, (_, default) in options.items()
+    ])  # fmt: skip
+    return command
+
+
+def _option(option: PaperOption) -> tuple[Any, Any]:
+    """Return the type and the option of the command line for an option of a paper."""
+    if option.kind is bool:
+        return bool, typer.Option(True, *option.flags, help=option.help)
+    kind: Any = int | None if option.kind is int else list[str] | None
+    return kind, typer.Option(None, *option.flags, min=option.least, max=option.most, help=option.help)
+
+
+for _name, _paper in PAPERS.items():
+    app.command(
+        _name, cls=PaperCommand, help=f"{_paper.authors}: {_paper.title} ({_paper.source}).", short_help=_paper.title,
+        context_settings={"allow_extra_args": True},
+    )(_command_of(_paper))  # fmt: skip
+
+
+def _run(
+    chosen: Paper,
+    *,
+    out: str | None,
+    as_json: bool,
+    check: bool,
+    list_papers: bool,
+    quiet: bool,
+    logs: list[str] | None = None,
+    table: list[str] | None = None,
+    **given: Any,
+) -> None:
+    """Run a paper; ``given``: its own options."""
+    from qbatch.papers.harness import Runner
+
+    if list_papers:
+        _print_papers()
         return
-    chosen = find_paper(name)
-    given = {
-        "LOG": log or None, "--table": table or None, "--seeds": seeds, "--seed": seed, "--procs": procs,
-        "--no-figures": not figures, "--months": months or None, "--replicas": replicas, "--days": days,
-        "--subsets": subsets, "--workloads": workloads, "--replications": replications, "--jobs": jobs,
-    }  # fmt: skip
-    _check_options(chosen.name, [option for option, value in given.items() if value is not None and value is not False])
-    if chosen.name not in (QOPS, SCOJO) and log is not None and len(log) > 1:
-        raise UsageError(f"paper {chosen.name} takes one LOG, not {len(log)}")
-    parts = _parts(chosen, table, has_figures=figures)
+    if logs and chosen.most_logs is not None and len(logs) > chosen.most_logs:
+        raise UsageError(f"paper {chosen.name} takes one LOG, not {len(logs)}")
+    left_out = [option.name for option in chosen.options if option.kind is bool and not given.pop(option.name)]
+    parts = _parts(chosen, table or [], left_out)
     if out is not None:
         _check_folder(out)
-    facts, outcome = _run(chosen.name, given, parts, out, is_quiet=quiet)
-    document = _document(chosen, facts, outcome)
+    study = chosen.study(**{name: value for name, value in {"logs": logs, **given}.items() if value not in (None, [])})
+    if not quiet:
+        _announce_compiler(chosen.kernels)
+    say: Callable[[str], None] = (lambda _: None) if quiet else talk
+    with _progress(is_quiet=quiet) as tell:
+        outcome = chosen.run(study, parts, Runner(tell, folder=None if out is None else Path(out) / "runs", say=say))
+    document = _document(chosen, study.facts(parts), outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
     if as_json:
@@ -133,29 +185,29 @@ def paper(
         _check(outcome)
 
 
-def _run(
-    name: str, given: dict[str, Any], parts: list[str], out: str | None, *, is_quiet: bool
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run a paper with the options that were given; return what it ran on and what came out."""
-    logs, seed, jobs, procs = (given[option] for option in ("LOG", "--seed", "--jobs", "--procs"))
-    if name == ORIGIN2000:
-        return _run_months(
-            given["--months"], given["--replicas"] or DRAWS, seed, given["--days"], out, is_quiet=is_quiet
-        )
-    if name == QOPS:
-        return _run_subsets(logs or [], procs, (given["--subsets"] or DRAWS, jobs, seed), parts, out, is_quiet=is_quiet)
-    if name == SCOJO:
-        return _run_workloads(logs or [], (given["--workloads"], jobs, seed), parts, out, is_quiet=is_quiet)
-    if name == CLOSED_NETWORK:
-        return _run_network(given["--replications"], seed, parts, out, is_quiet=is_quiet)
-    return _run_log(logs[0] if logs else None, procs, given["--seeds"] or DRAWS, seed or 0, parts, is_quiet=is_quiet)
+def _parts(chosen: Paper, wanted: list[str], left_out: list[str]) -> list[str]:
+    known = chosen.parts + chosen.on_request
+    for part in wanted:
+        if part not in known:
+            raise UsageError(f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}")
+        if part in left_out:
+            raise UsageError(f"--table {part} and --no-{part} contradict each other; leave one out")
+    return [part for part in known if part in (wanted or chosen.parts) and part not in left_out]
 
 
-def _check_options(name: str, given: list[str]) -> None:
-    """Refuse an option that the paper does not take."""
-    for option in given:
-        if option not in _OPTIONS[name]:
-            raise UsageError(f"paper {name} takes no {option}; it takes {', '.join(_OPTIONS[name])}")
+def _announce_compiler(kernels: tuple[str, ...]) -> None:
+    from qbatch.planning.kernels.jit import is_warm
+
+    if not all(is_warm(name) for name in kernels):
+        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
+
+
+def _print_papers() -> None:
+    rows = []
+    for one in PAPERS.values():
+        what = f"{one.authors}: {one.title} ({one.source})"
+        rows.append([one.name, what, ", ".join(one.parts + one.on_request)])
+    print_table("", ["paper", "what it is", "parts"], rows, left=3)
 
 
 def _check(outcome: PaperOutcome) -> None:
@@ -179,174 +231,6 @@ def _check(outcome: PaperOutcome) -> None:
     talk(f"check: no claim is decided otherwise than is known{f'; not held, and known: {said}' if said else ''}")
 
 
-def _run_log(
-    log: str | None, procs: int | None, seeds: int, seed: int, parts: list[str], *, is_quiet: bool
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run a paper on a log; return what it ran on and what came out."""
-    from qbatch.papers.sp2_backfilling import own_log, run_paper
-    from qbatch.simulation.prepare import choose_procs
-    from qbatch.workloads import read_log
-
-    read = read_log(log) if log is not None else own_log()
-    if log is None and not is_quiet:
-        talk(
-            f"NO LOG GIVEN: running on a generated log of {len(read):,} jobs; the printed numbers are those of KTH's SP2"
-        )
-    size = choose_procs(read, procs)
-    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
-    with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(read, procs=size, seeds=seeds, seed=seed, parts=parts, tell=tell)
-    facts = {
-        "log": {"name": read.name, "sha256": read.sha256, "rows": len(read), "notes": read.notes},
-        "machine": {"procs": size},
-        "options": {"seeds": seeds, "seed": seed, "parts": parts},
-    }
-    return facts, outcome
-
-
-def _run_months(
-    months: list[str] | None, replicas: int, seed: int | None, days: int | None, out: str | None, *, is_quiet: bool
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run the paper of the Origin 2000 on generated months; return what it ran on and what came out.
-
-    With a folder for what comes out, each simulation is kept there as soon as it is made: a command that was interrupted goes
-    on where it stopped, and after a change of the sources only what depends on them is run again.
-    """
-    from qbatch.papers.origin2000 import SEED, run_paper, study_of
-    from qbatch.papers.origin2000_kept import KeptOrigin2000Runs
-
-    study = study_of(months, replicas=replicas, seed=SEED if seed is None else seed, days=days)
-    kept = None if out is None else KeptOrigin2000Runs(Path(out) / "runs")
-    with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases())} simulations were there already, in {kept.folder}")
-    facts = {
-        "machine": {"name": ORIGIN2000},
-        "options": {
-            "months": list(study.months),
-            "seeds": list(study.seeds),
-            "days": days,
-            "warmup_days": study.warmup_days,
-        },
-    }
-    return facts, outcome
-
-
-def _run_subsets(
-    logs: list[str],
-    procs: int | None,
-    draws: tuple[int, int | None, int | None],
-    parts: list[str],
-    out: str | None,
-    *,
-    is_quiet: bool,
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run the paper of QoPS on subsets of logs, or on generated ones; ``draws``: subsets, jobs of each, the first seed.
-
-    With a folder for what comes out, each group of runs is kept there as soon as it is made, as for the Origin 2000.
-    """
-    from qbatch.papers.qops import SEED, run_paper, study_of
-    from qbatch.papers.qops_runs import SUBSET_JOBS
-    from qbatch.papers.qops_study import KeptQopsGroups
-
-    subsets, jobs, seed = draws
-    study = study_of(logs, procs=procs, subsets=subsets, jobs=jobs or SUBSET_JOBS, seed=SEED if seed is None else seed)
-    kept = None if out is None else KeptQopsGroups(Path(out) / "runs")
-    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
-    with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts, subsets=subsets)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} groups of runs were there already, in {kept.folder}")
-    facts = {
-        "logs": [
-            {"name": one.trace.name, "sha256": one.trace.sha256, "procs": one.trace.procs, "subsets": one.subsets}
-            for one in study.sources
-        ],
-        "options": {"subsets": subsets, "jobs": study.jobs, "seed": study.seed, "parts": parts},
-    }
-    return facts, outcome
-
-
-def _run_workloads(
-    logs: list[str],
-    draws: tuple[int | None, int | None, int | None],
-    parts: list[str],
-    out: str | None,
-    *,
-    is_quiet: bool,
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run the paper of group optimisation on workloads of the model and of logs; runs are kept as for the Origin 2000.
-
-    ``draws``: workloads, jobs of each, the first seed.
-    """
-    from qbatch.papers.scojo import WORKLOADS, run_paper, study_of
-    from qbatch.papers.scojo_runs import SEED, WORKLOAD_JOBS
-    from qbatch.papers.scojo_study import KeptScojoRuns
-
-    workloads, jobs, seed = draws
-    study = study_of(
-        logs, workloads=workloads or WORKLOADS, jobs=jobs or WORKLOAD_JOBS, seed=SEED if seed is None else seed
-    )
-    kept = None if out is None else KeptScojoRuns(Path(out) / "runs")
-    _announce_compiler("run_rounds_*", is_quiet=is_quiet)
-    with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases(parts))} runs were there already, in {kept.folder}")
-    facts = {
-        "logs": [
-            {"name": one.name, "sha256": one.sha256, "procs": one.procs, "subsets": count} for one, count in study.logs
-        ],
-        "options": {"workloads": study.workloads, "jobs": study.jobs, "seed": study.seed, "parts": parts},
-    }
-    return facts, outcome
-
-
-def _run_network(
-    replications: int | None, seed: int | None, parts: list[str], out: str | None, *, is_quiet: bool
-) -> tuple[dict[str, Any], PaperOutcome]:
-    """Run the paper of the closed network; blocks of runs are kept as for the Origin 2000."""
-    from qbatch.papers.closed_network import run_paper
-    from qbatch.papers.closed_network_runs import SEED
-    from qbatch.papers.closed_network_study import REPLICATIONS, KeptNetworkRuns, NetworkStudy
-
-    study = NetworkStudy(replications or REPLICATIONS, SEED if seed is None else seed)
-    kept = None if out is None else KeptNetworkRuns(Path(out) / "runs")
-    _announce_compiler("run_network", is_quiet=is_quiet)
-    with _progress(is_quiet=is_quiet) as tell:
-        outcome = run_paper(study, tell, kept=kept, parts=parts)
-    if kept is not None and kept.read_count and not is_quiet:
-        talk(f"{kept.read_count} of {len(study.cases(parts))} blocks of runs were there already, in {kept.folder}")
-    facts = {
-        "machine": {"name": CLOSED_NETWORK},
-        "options": {
-            "replications": study.replications, "seed": study.seed, "warmup_s": study.warmup, "window_s": study.length,
-            "parts": parts,
-        },
-    }  # fmt: skip
-    return facts, outcome
-
-
-def _print_papers(papers: dict[str, Paper]) -> None:
-    rows = []
-    for one in papers.values():
-        what = f"{one.authors}: {one.title} ({one.source})"
-        rows.append([one.name, what, ", ".join(one.parts + one.on_request)])
-    print_table("", ["paper", "what it is", "parts"], rows, left=3)
-
-
-def _parts(chosen: Paper, wanted: list[str] | None, *, has_figures: bool) -> list[str]:
-    known = chosen.parts + chosen.on_request
-    for part in wanted or []:
-        if part not in known:
-            raise UsageError(f"--table {part!r}: use one of {', '.join(known)}{suggestion(part, known)}")
-    if wanted and "figures" in wanted and not has_figures:
-        raise UsageError("--table figures and --no-figures contradict each other; leave one out")
-    parts = [part for part in known if part in (wanted or chosen.parts)]
-    return [part for part in parts if has_figures or part != "figures"]
-
-
 def _check_folder(out: str) -> None:
     """Refuse, before any work, a folder that could not be written after it; make it if only it is missing."""
     if os.path.exists(out) and not os.path.isdir(out):
@@ -357,13 +241,6 @@ def _check_folder(out: str) -> None:
     os.makedirs(out, exist_ok=True)
     if not os.access(out, os.W_OK | os.X_OK):
         raise OutputError(f"{out}: may not be written")
-
-
-def _announce_compiler(*kernels: str, is_quiet: bool) -> None:
-    from qbatch.planning.kernels.jit import is_warm
-
-    if not is_quiet and not all(is_warm(name) for name in kernels):
-        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
 
 
 @contextmanager

@@ -3,18 +3,19 @@
 A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
 *open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
 yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
-logarithms.  Where they are told as changes in percent (``is_change``), so are the bounds.
+logarithms.  Where they are shown as changes in percent (``is_change``), so are the bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
 from qbatch.metrics import Interval, interval
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
+from qbatch.papers.replicas import Values, listed
 
 _MOST_RATIO = 1000.0
 YES, NO, OPEN = "yes", "no", "open"
@@ -50,14 +51,14 @@ def _short(value: float) -> str:
 
 
 class Scale(TypedDict, total=False):
-    """Whether values are ratios, to be averaged by their logarithms, and whether they are told as changes in percent."""
+    """Whether values are ratios, to be averaged by their logarithms, and whether they are shown as changes in percent."""
 
     is_ratio: bool
     is_change: bool
 
 
 def above(
-    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
+    label: str, values: Values | Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie above a bound."""
     found = _interval(values, scale)
@@ -66,7 +67,7 @@ def above(
 
 
 def below(
-    label: str, values: Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
+    label: str, values: Values | Sequence[float], bound: float, unit: str = "", factor: float = 1.0, **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie below a bound."""
     item = above(label, values, bound, unit, factor, **scale)
@@ -74,7 +75,7 @@ def below(
 
 
 def inside(
-    label: str, values: Sequence[float], low: float, high: float, unit: str = "", **scale: Unpack[Scale]
+    label: str, values: Values | Sequence[float], low: float, high: float, unit: str = "", **scale: Unpack[Scale]
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
     found = _interval(values, scale)
@@ -90,23 +91,23 @@ def _says(found: Interval, is_yes: Callable[[float, float], bool], is_no: Callab
     return YES if is_yes(found.low, found.high) else NO if is_no(found.low, found.high) else OPEN
 
 
-def _interval(values: Sequence[float], scale: Scale) -> Interval:
+def _interval(values: Values | Sequence[float], scale: Scale) -> Interval:
     if scale.get("is_change"):
         return change_interval(values)
-    return ratio_interval(values) if scale.get("is_ratio") else interval(values)
+    return ratio_interval(values) if scale.get("is_ratio") else interval(listed(values))
 
 
-def ratio_interval(values: Sequence[float]) -> Interval:
+def ratio_interval(values: Values | Sequence[float]) -> Interval:
     """Return the interval of ratios by their logarithms: the geometric mean, and bounds that a / b and b / a agree on.
 
     A ratio beyond a thousand or below a thousandth counts as that much, so that a 0 has a place.
     """
-    found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in values])
+    found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in listed(values)])
     mean, low, high = (None if bound is None else math.exp(bound) for bound in (found.mean, found.low, found.high))
     return Interval(mean, low, high, found.n)
 
 
-def change_interval(ratios: Sequence[float]) -> Interval:
+def change_interval(ratios: Values | Sequence[float]) -> Interval:
     """Return the interval of ratios by their logarithms, as changes in percent: of 0.9 it is -10."""
     found = ratio_interval(ratios)
     mean, low, high = (None if bound is None else 100 * (bound - 1) for bound in (found.mean, found.low, found.high))
@@ -126,18 +127,15 @@ def claim_of(
     name: str,
     text: str,
     findings: Sequence[EvidenceItem],
-    *,
-    why: str = "",
     note: str = "",
     together: Sequence[EvidenceItem] = (),
     most: int = 4,
 ) -> Claim:
-    """Return a claim that holds if all its comparisons say yes; ``why`` explains one that does not.
+    """Return a claim that holds if all its comparisons say yes.
 
     The numbers are those of the comparisons, those that speak against it first.  ``together``: what the comparisons say over
     all months or all loads together, where the claim is of every single one.
     """
-    verdict = verdict_of([one.says for one in findings])
     ordered = _against_first(findings)
     is_cut = len(ordered) > most + 2
     numbers = "; ".join(one.text() for one in (ordered[:most] if is_cut else ordered)) or "no such runs"
@@ -145,15 +143,25 @@ def claim_of(
         numbers += f"; and {len(ordered) - most} more"
     if note:
         numbers += f"; {note}"
-    return Claim(
-        name,
-        text,
-        verdict,
-        numbers,
-        answers_of(findings),
-        _together(together),
-        why if verdict == FAILS else "",
-    )
+    verdict = verdict_of([one.says for one in findings])
+    return Claim(name, text, verdict, numbers, answers_of(findings), _together(together))
+
+
+def explained(claims: Iterable[Claim], why: Mapping[str, str], expected: Callable[[str], str]) -> list[Claim]:
+    """Return claims with the verdict that is known of each, and the best explanation of those that do not hold.
+
+    Args:
+        why: explanations by the whole name of a claim, or by what is left of it without its first two parts.
+        expected: gives for a name the verdict that is known.
+    """
+    return [
+        replace(
+            one,
+            expected=expected(one.name),
+            why=one.why or (why.get(one.name, why.get(one.name.split(".", 2)[-1], "")) if one.verdict == FAILS else ""),
+        )
+        for one in claims
+    ]
 
 
 def answers_of(findings: Sequence[EvidenceItem]) -> dict[str, int]:

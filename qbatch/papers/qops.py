@@ -1,52 +1,315 @@
-"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU-CISRC-4/03-TR21, 2003.
+"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU 2003: what is run.
 
-Runs the schemes behind Figures 4 to 58 on disjoint subsets of logs, or on generated ones, and checks what the paper concludes.
-Its figures print no values.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings called presets were
-picked because with them its order appears, and stronger settings of the same rivals are run and judged beside them.
+Source: papers/qops-deadline-scheduling.txt, sections 4 and 5; every reading is that of docs/spec/papers.md 2.8, its rules
+by number. A *trace* is where jobs come from; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a
+generated log of a seed of its own.  A *group* is one subset at one load under every scheme; its log and its reference
+schedules are made once for all settings.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings
+called presets were picked because with them its order appears, and stronger settings of the same rivals are run beside them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from qbatch.metrics.machine import utilisation_makespan
+from qbatch.metrics.per_job import job_metrics, job_times
+from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
-from qbatch.papers import qops_estimates as estimates
-from qbatch.papers import qops_figures as figures
-from qbatch.papers import qops_packed as packed
-from qbatch.papers import qops_pictures as pictures
-from qbatch.papers import qops_verdicts as verdicts
-from qbatch.papers.qops_replicas import QopsReplicas
-from qbatch.papers.qops_runs import (
-    DUPLICATION,
-    EXPANSION,
-    OWN_PROCS,
-    SCHEMES,
-    SUBSET_JOBS,
-    WARMUP_JOBS,
-    GroupFigures,
-    Trace,
-)
-from qbatch.papers.qops_study import KeptQopsGroups, QopsSource, QopsStudy, run_study
-from qbatch.papers.qops_why import EXPECTED, METHOD
-from qbatch.papers.record import HOLDS, UNCHECKED, UNDECIDED, Claim, PaperOutcome, claim
-from qbatch.papers.registry import PAPERS
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
+from qbatch.papers.logs import machine_words, name_by_file
+from qbatch.policies import load_policy
+from qbatch.simulation import prepare, run
 from qbatch.simulation.prepare import choose_procs
-from qbatch.sweeps.executors import WORKERS
-from qbatch.sweeps.kept import Tell, silent
-from qbatch.workloads import Log, read_log
-from qbatch.workloads.transform import sized
+from qbatch.simulation.reference import responses_of
+from qbatch.workloads import Log, generate_log, read_log
+from qbatch.workloads.transform import duplicated, exact_estimates, expanded, packed_set, sized, taken, with_deadlines
 from qbatch.workloads.transform.load import can_run
 
-PAPER = PAPERS["qops"]
+QOPS, MSB, MRT, MSB_FRACTION, MRT_LLF = "QoPS", "MSB delay", "MRT EDF 0", "MSB fraction", "MRT LLF 10"
+EASY, CONSERVATIVE = "EASY", "conservative"
+
+SCHEMES = {
+    QOPS: "qops:violations=5,key=llf,placing=sorted,others=reject",
+    MSB: "msb:order=ast,price=delay,others=reject",
+    MRT: "mrt:key=edf,backtracks=0,others=reject",
+    MSB_FRACTION: "msb:order=ast,price=fraction,others=reject",
+    MRT_LLF: "mrt:key=llf,backtracks=10,others=reject",
+}
+"""The schemes by the names of the tables, and what ``qbatch replay -p`` calls them."""
+
+PRESETS = (MSB, MRT)
+"""The settings of QoPS's rivals that were picked because with them the paper's order appears."""
+
+STRONGER = (MSB_FRACTION, MRT_LLF)
+"""The other settings of the same rivals, as defensible, and always shown beside the presets."""
+
+REFERENCES = {EASY: "easy", CONSERVATIVE: "conservative"}
+
+DUPLICATION, EXPANSION = "duplication", "expansion"
+LOADS = (1.0, 1.2, 1.4, 1.6)
+SHARES, STRINGENCIES = (1.0, 0.8, 0.2), (0.2, 0.5)
+FACTOR, FACTORS = 5.0, (2.0, 5.0, 10.0)
+"""R of the figures that do not say which, and those of Figures 55 to 58."""
+
 SUBSETS, SEED = 10, 1
+WARMUP_JOBS, SUBSET_JOBS = 1_000, 5_000
+"""Jobs of a log before its first subset, and jobs of a subset."""
+
+OWN_PROCS, OWN_LOAD = 128, 0.62
+"""The machine and the base load of the log that is generated where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where jobs come from: a short name for files, a name, the machine's processors, the log's digest and its path.
+
+    Without a path, subsets are generated.
+    """
+
+    slug: str
+    name: str
+    procs: int
+    sha256: str | None = None
+    path: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QopsCase:
+    """One group: a subset of so many jobs, by its place and the seed of its draws, at one load."""
+
+    trace: Trace
+    method: str
+    subset: int
+    load: float
+    jobs: int = SUBSET_JOBS
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What deadlines there are: q, the share of jobs that have one; s, how stringent; R, the factor of artificial ones."""
+
+    share: float
+    stringency: float
+    factor: float = FACTOR
+
+    @property
+    def words(self) -> str:
+        """``80 % deadline jobs, s = 0.2``."""
+        return f"{100 * self.share:g} % deadline jobs, s = {self.stringency:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeFigures:
+    """One run: what was not admitted, how busy the machine was, and how the jobs without deadlines fared (rule 18).
+
+    ``refused``: deadline jobs, their number.  ``unadmitted``, ``lost_work``: shares of the deadline jobs and of their
+    processor-seconds; ``unadmitted_all``, ``lost_work_all``: of all jobs.  ``utilisation``: of the run's own span.
+    ``response_s``, ``slowdown``: means over admitted jobs without deadlines; None without such jobs.
+    ``late``: admitted deadline jobs that ended after their deadline (of EASY and conservative, which know none: as it comes).
+    """
+
+    refused: int
+    unadmitted: float
+    unadmitted_all: float
+    lost_work: float
+    lost_work_all: float
+    utilisation: float
+    response_s: float | None
+    slowdown: float | None
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFigures:
+    """The runs of a group under one setting, by scheme."""
+
+    setting: Setting
+    schemes: dict[str, SchemeFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """All runs of a group; ``jobs``: of the changed log; ``easy_late``: jobs that EASY ends after a deadline of stringency 0."""
+
+    case: QopsCase
+    jobs: int
+    easy_late: int
+    settings: list[SettingFigures]
+
+    @property
+    def is_wrong_size(self) -> bool:
+        """Whether it has other than the jobs of its subset, times the load where they are duplicated."""
+        times = self.case.load if self.case.method == DUPLICATION else 1.0
+        return self.jobs != round(times * self.case.jobs)
+
+
+def settings_of(method: str) -> Iterator[tuple[Setting, tuple[str, ...]]]:
+    """Give the settings of a method, and under which schemes each is run."""
+    for share in SHARES:
+        for stringency in STRINGENCIES:
+            yield Setting(share, stringency), (*REFERENCES, *SCHEMES)
+            if method == DUPLICATION and share < 1:
+                for factor in FACTORS:
+                    if factor != FACTOR:
+                        yield Setting(share, stringency, factor), (QOPS,)
+
+
+@lru_cache(maxsize=2)
+def _log_of(path: str, procs: int) -> Log:
+    return sized(read_log(path), procs)
+
+
+def subset_of(case: QopsCase) -> Log:
+    """Return the jobs of a subset, with exact estimates, at load 1."""
+    trace = case.trace
+    if trace.path is None:
+        log = generate_log(jobs=case.jobs, procs=trace.procs, load=OWN_LOAD, seed=case.seed + case.subset)
+        return exact_estimates(sized(log, trace.procs))
+    log = _log_of(trace.path, trace.procs)
+    return exact_estimates(taken(log, skip=WARMUP_JOBS + case.subset * case.jobs, first=case.jobs))
+
+
+def log_of(case: QopsCase) -> Log:
+    """Return the jobs of a group: the subset with its load changed (rule 15)."""
+    subset = subset_of(case)
+    if case.method == EXPANSION:
+        return expanded(subset, case.load)
+    return duplicated(subset, case.load, case.seed + case.subset)
+
+
+def simulate(case: QopsCase) -> GroupFigures:
+    """Run a group under every setting and scheme."""
+    log, machine = log_of(case), one_host(case.trace.procs)
+    work = prepare(log, machine)
+    references = {name: run(work, machine, load_policy(asked)) for name, asked in REFERENCES.items()}
+    responses = responses_of(log, references[EASY])
+    seed = case.seed + case.subset
+
+    def deadlines(share: float, stringency: float) -> Workload:
+        asked = with_deadlines(log, responses, stringency=stringency, share=share, seed=seed).deadline
+        return prepare(log, machine, deadlines=np.where(asked >= 0, asked * MICROSECONDS, -1))
+
+    found = []
+    for setting, names in settings_of(case.method):
+        timed = deadlines(setting.share, setting.stringency)
+        schemes = {
+            name: figures_of(references[name], timed)
+            if name in references
+            else figures_of(_run(timed, machine, name, setting), timed)
+            for name in names
+        }
+        found.append(SettingFigures(setting, schemes))
+    loosest = figures_of(references[EASY], deadlines(1.0, 0.0))
+    return GroupFigures(case, len(work), loosest.late, found)
+
+
+def _run(work: Workload, machine: Machine, scheme: str, setting: Setting) -> Schedule:
+    return run(work, machine, load_policy(f"{SCHEMES[scheme]},factor={setting.factor:g}"))
+
+
+def figures_of(schedule: Schedule, work: Workload) -> SchemeFigures:
+    """Return the figures of a schedule of these jobs, whose deadlines the schedule need not have known."""
+    ran, has = schedule.ran, np.asarray(work.deadline >= 0)
+    others = job_metrics(job_times(schedule, np.flatnonzero(ran & ~has)))
+    return SchemeFigures(
+        refused=int(np.count_nonzero(has & ~ran)),
+        unadmitted=_share(has & ~ran, has),
+        unadmitted_all=float(np.mean(~ran)),
+        lost_work=_area(work, has & ~ran) / max(_area(work, has), 1),
+        lost_work_all=_area(work, ~ran) / max(_area(work, np.ones(len(work), np.bool_)), 1),
+        utilisation=utilisation_makespan(schedule.only_ran()) or 0.0,
+        response_s=others["response_mean_s"],
+        slowdown=others["slowdown_mean"],
+        late=int(np.count_nonzero(has & ran & (schedule.end > work.deadline))),
+    )
+
+
+def _share(part: BoolArray, whole: BoolArray) -> float:
+    return int(np.count_nonzero(part)) / max(int(np.count_nonzero(whole)), 1)
+
+
+def _area(work: Workload, rows: BoolArray) -> int:
+    return exact_area(work.procs[rows], work.run[rows])
+
+
+# ------------------------------------------------------------------------------------------------ the study
+
 CTC, SDSC = "ctc", "sdsc"
 CTC_PROCS = 430
 """The processors that the calibration took for CTC's log, whose header names the 338 of its batch partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class QopsSource:
+    """A trace, how its load is changed, and how many of its subsets are run."""
+
+    trace: Trace
+    subsets: int
+    methods: tuple[str, ...] = (DUPLICATION,)
+
+
+@dataclass(frozen=True, slots=True)
+class QopsStudy:
+    """What is run: the sources, the jobs of a subset, the seed of the first.
+
+    ``wanted``: how many subsets were asked for of each source, which may have fewer.
+    """
+
+    sources: tuple[QopsSource, ...]
+    jobs: int = SUBSET_JOBS
+    seed: int = SEED
+    wanted: int = SUBSETS
+
+    def cases(self) -> list[QopsCase]:
+        """Return all groups, subset by subset, so that an early end leaves whole subsets."""
+        return [
+            QopsCase(source.trace, method, subset, load, self.jobs, self.seed)
+            for subset in range(max(source.subsets for source in self.sources))
+            for source in self.sources
+            if subset < source.subsets
+            for method in source.methods
+            for load in LOADS
+        ]
+
+    def facts(self, parts: Sequence[str]) -> dict[str, Any]:
+        """Return the logs and the options, for the record of the command."""
+        logs = [
+            {"name": one.trace.name, "sha256": one.trace.sha256, "procs": one.trace.procs, "subsets": one.subsets}
+            for one in self.sources
+        ]
+        return {"logs": logs, "options": {"subsets": self.wanted, "jobs": self.jobs, "seed": self.seed, "parts": parts}}
+
+
+def study_of(
+    logs: Sequence[str] = (),
+    *,
+    procs: int | None = None,
+    subsets: int = SUBSETS,
+    jobs: int = SUBSET_JOBS,
+    seed: int = SEED,
+) -> QopsStudy:
+    """Return the study of these logs, or of generated ones.
+
+    Raises:
+        InputError: a log has not the jobs of one subset.
+        UsageError: one log is named twice, or ``procs`` is given for several.
+    """
+    if procs is not None and len(logs) > 1:
+        raise UsageError(f"--procs {procs}: there are {len(logs)} logs; their headers say how large their machines are")
+    chosen: Sequence[str | None] = logs or [None]
+    sources = [source_of(path, procs=procs, subsets=subsets, jobs=jobs) for path in chosen]
+    slugs = [source.trace.slug for source in sources]
+    for slug in slugs:
+        if slugs.count(slug) > 1:
+            raise UsageError(f"two of the logs are {slug}; name each once")
+    return QopsStudy(tuple(sources), jobs, seed, subsets)
 
 
 def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS) -> QopsSource:
@@ -78,157 +341,168 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
 
 def _trace_of(log: Log, path: str) -> tuple[str, str]:
     """Return a short name and a name of a log: those of the paper's two logs, else by its file."""
-    said = f"{log.header.installation or ''} {log.header.computer or ''}"
-    if "Cornell" in said or "CTC" in said:
+    words = machine_words(log)
+    if "Cornell" in words or "CTC" in words:
         return CTC, "CTC"
-    if "SDSC" in said and "SP2" in said:
-        return SDSC, "SDSC"
-    stem = re.sub(r"\.(swf|txt|gz|xz)\b", "", Path(path).name)
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "log", stem
+    return (SDSC, "SDSC") if "SDSC" in words and "SP2" in words else name_by_file(path)
 
 
-def study_of(
-    paths: Sequence[str] = (),
-    *,
-    procs: int | None = None,
-    subsets: int = SUBSETS,
-    jobs: int = SUBSET_JOBS,
-    seed: int = SEED,
-) -> QopsStudy:
-    """Return the study of these logs, or of generated ones.
+# ------------------------------------------------------------------------------------------------ users' estimates
+# The question that the paper leaves open: what users' estimates do to deadlines, and what predictions would.
+#
+# A job is booked for a *bound* of its run time, under QoPS (all jobs with deadlines, s = 0.2, the load of the log).  Four bounds,
+# on the same jobs with the same deadlines and run times (a job is killed at its user's estimate):
+#
+# * ``exact``: the run time itself, as in the paper.
+# * ``users``: the user's estimate.  When a job ends before it, the plan is compressed.
+# * ``users, all used``: as if each job ran as long as its user said: what early ends give back is what lies between.
+# * ``predicted``: the mean of the last two run times of the same user (Tsafrir, Etsion and Feitelson 2007), never above the
+#   estimate; the estimate where there are not two.  They are the last that had ended by the submission under EASY.  A job that
+#   outlives its prediction runs on.
+#
+# Two kinds of deadlines, since no job is admitted with less time than its bound: submission + max(run, 0.8 x response), as in the
+# paper, and submission + max(estimate, 0.8 x response); the response is that under EASY with users' estimates.
 
-    Raises:
-        InputError: a log has not the jobs of one subset.
-        UsageError: one log is named twice, or ``procs`` is given for several.
+EXACT, USERS, ALL_USED, PREDICTED = "exact", "users", "users, all used", "predicted"
+BOUNDS = (EXACT, USERS, ALL_USED, PREDICTED)
+BY_RUN, BY_ESTIMATE = RULES = "by run time", "by estimate"
+BOUND_SUBSETS, BOUND_JOBS = 8, 400
+"""Subsets of each log and jobs of each: the runs that outlive a bound need the engine, which looks at them second by second."""
+
+_LEFT = 800
+"""Thousandths of the response that a deadline leaves: s = 0.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateCase:
+    """Some jobs of a trace, after so many that can run; generated ones are of this seed."""
+
+    trace: Trace
+    skip: int
+    jobs: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFigures:
+    """One run: jobs refused and kept, and those whose promise broke, with by how much they were late.
+
+    ``refused``, ``lost_work``: shares of all jobs and of their processor-seconds.  ``late``: admitted jobs that ended after
+    the deadline, their number; ``late_s``: the mean by which they did, ``late_most_s`` the most; None where there are none.
     """
-    if procs is not None and len(paths) > 1:
-        raise UsageError(
-            f"--procs {procs}: there are {len(paths)} logs; their headers say how large their machines are"
-        )
-    chosen: Sequence[str | None] = paths or [None]
-    sources = [source_of(path, procs=procs, subsets=subsets, jobs=jobs) for path in chosen]
-    slugs = [source.trace.slug for source in sources]
-    for slug in slugs:
-        if slugs.count(slug) > 1:
-            raise UsageError(f"two of the logs are {slug}; name each once")
-    return QopsStudy(tuple(sources), jobs, seed)
+
+    refused: float
+    lost_work: float
+    admitted: int
+    late: int
+    late_s: float | None
+    late_most_s: float | None
 
 
-def run_paper(
-    study: QopsStudy,
-    tell: Tell = silent,
-    *,
-    workers: int = WORKERS,
-    kept: KeptQopsGroups | None = None,
-    parts: Collection[str] = PAPER.parts,
-    subsets: int = SUBSETS,
-) -> PaperOutcome:
-    """Run the parts of the paper that are asked for; groups of runs that ``kept`` has are not made again.
+@dataclass(frozen=True, slots=True)
+class QopsEstimateFigures:
+    """The runs of a subset by kind of deadline and bound; ``outlived``: the share of jobs that outlive the prediction."""
 
-    ``subsets``: how many were asked for of each source, which may have fewer.
+    case: EstimateCase
+    outlived: float
+    runs: dict[str, dict[str, BoundFigures]]
+
+
+def simulate_bounds(case: EstimateCase) -> QopsEstimateFigures:
+    """Run a subset under every bound."""
+    trace, machine = case.trace, one_host(case.trace.procs)
+    if trace.path is None:
+        log = generate_log(jobs=case.jobs, procs=trace.procs, load=OWN_LOAD, seed=case.seed)
+    else:
+        log = taken(sized(read_log(trace.path), trace.procs), skip=case.skip, first=case.jobs)
+    work = prepare(log, machine)
+    easy = run(work, machine, load_policy("easy"))
+    predicted = predictions(work, easy.end)
+    bounds = {EXACT: (work.run, work.run), USERS: (work.estimate, work.run), ALL_USED: (work.estimate, work.estimate),
+              PREDICTED: (predicted, work.run)}  # fmt: skip
+    left = (easy.end - work.submit) * _LEFT // 1000 // MICROSECONDS * MICROSECONDS
+    policy = load_policy(SCHEMES[QOPS])
+    found: dict[str, dict[str, BoundFigures]] = {}
+    for rule, least in ((BY_RUN, work.run), (BY_ESTIMATE, work.estimate)):
+        deadline = work.submit + np.maximum(least, left)
+        found[rule] = {}
+        for name, (estimate, runs) in bounds.items():
+            timed = work.changed(estimate=estimate, run=runs, deadline=deadline)
+            # A job that outlives its bound is beyond what the compiled loop knows.
+            driver = "engine" if (runs > estimate).any() else "auto"
+            found[rule][name] = bound_figures(run(timed, machine, policy, driver=driver), work)
+    return QopsEstimateFigures(case, float(np.mean(predicted < work.run)), found)
+
+
+def predictions(work: Workload, end: Int64Array) -> Int64Array:
+    """Return for each job the mean of the run times of the last two of its user that had ended by its submission.
+
+    In microseconds, floored, at least a second, at most the estimate; the estimate where there are not two.  ``end``: of
+    each job, in a reference schedule.
     """
-    outcome = PaperOutcome(notes=_notes(study, subsets), method=list(METHOD), unknown=_unknown(study, parts))
-    if "figures" in parts:
-        add_figures(outcome, study, run_study(study, tell, workers=workers, kept=kept))
-    if "packed" in parts:
-        found = packed.run_packed(tell)
-        outcome.tables.append(packed.packed_table(found))
-        outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in packed.packed_claims(found))
-    if "estimates" in parts:
-        bounds = estimates.run_estimates(study, tell, workers=workers)
-        outcome.tables.append(estimates.estimates_table(bounds))
-        outcome.claims.extend(replace(one, expected=UNDECIDED) for one in estimates.estimates_claims(bounds))
-        outcome.notes.append(estimates.NOTE)
-    return outcome
+    found = work.estimate.copy()
+    earlier: dict[int, list[int]] = {}
+    for row in range(len(work)):
+        mine = earlier.setdefault(int(work.user[row]), [])
+        last = sorted((int(end[each]), each) for each in mine if end[each] <= work.submit[row])[-2:]
+        if len(last) == 2:
+            mean = sum(int(work.run[each]) for _, each in last) // 2
+            found[row] = min(int(work.estimate[row]), max(mean, MICROSECONDS))
+        mine.append(row)
+    return found
 
 
-def add_figures(outcome: PaperOutcome, study: QopsStudy, groups: list[GroupFigures]) -> None:
-    """Add tables, claims and pictures of groups that have been run."""
-    claims = _claims_of_every_run(groups)
-    for source in study.sources:
-        for method in source.methods:
-            replicas = QopsReplicas(source.trace, method, groups)
-            outcome.tables.extend(figures.all_tables(replicas))
-            outcome.pictures.update(pictures.all_pictures(replicas))
-            claims += verdicts.all_claims(replicas)
-    outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in claims)
-
-
-def expected(name: str, study: QopsStudy) -> str:
-    """Return the verdict that is known of a claim; of one on runs only for ten or more subsets of the paper's logs."""
-    slug = name.partition(".")[0]
-    for source in study.sources:
-        if source.trace.slug == slug:
-            return EXPECTED.get(name, UNDECIDED) if _is_on_record(source, study) else UNDECIDED
-    return EXPECTED.get(name, HOLDS)
-
-
-def _is_on_record(source: QopsSource, study: QopsStudy) -> bool:
-    """Tell whether verdicts of a log are on record, for as many subsets as here."""
-    is_usual = study.jobs == SUBSET_JOBS and study.seed == SEED
-    return is_usual and source.trace.slug in (CTC, SDSC) and source.subsets >= SUBSETS
-
-
-def _unknown(study: QopsStudy, parts: Collection[str]) -> str:
-    """Return why nothing is known of the verdicts of these parts, empty where something is."""
-    if "figures" not in parts or any(_is_on_record(source, study) for source in study.sources):
-        return ""
-    had = ", ".join(f"{source.subsets} subsets of {source.trace.name}" for source in study.sources)
-    return (
-        f"no verdicts are on record of {had}, {study.jobs:,} jobs each, with seed {study.seed}, only of {SUBSETS} or more of "
-        f"{SUBSET_JOBS:,} jobs of the logs of CTC and SDSC with seed {SEED}"
+def bound_figures(schedule: Schedule, work: Workload) -> BoundFigures:
+    """Return the figures of a schedule; the work of a job is that of ``work``."""
+    ran, deadline = schedule.ran, schedule.workload.deadline
+    late = (schedule.end - deadline)[ran & (schedule.end > deadline)]
+    whole = exact_area(work.procs, work.run)
+    return BoundFigures(
+        refused=float(np.mean(~ran)),
+        lost_work=exact_area(work.procs[~ran], work.run[~ran]) / max(whole, 1),
+        admitted=int(np.count_nonzero(ran)),
+        late=len(late),
+        late_s=float(np.sum(np.sort(late)) / len(late) / MICROSECONDS) if len(late) else None,
+        late_most_s=int(late.max()) / MICROSECONDS if len(late) else None,
     )
 
 
-def _notes(study: QopsStudy, subsets: int) -> list[str]:
-    notes = ["the figures of the paper print no values: only what it concludes is checked"]
-    if any(source.trace.path is None for source in study.sources):
-        notes.append(
-            f"NO LOG GIVEN: running on generated logs of {study.jobs:,} jobs for {OWN_PROCS} processors; those of the paper are "
-            "CTC's and SDSC's SP2 (CTC-SP2-1996, SDSC-SP2-1998 in the Parallel Workloads Archive), and verdicts may differ"
-        )
-    for source in study.sources:
-        if source.subsets < subsets:
-            notes.append(
-                f"{source.trace.name} has only {source.subsets} disjoint subsets of {study.jobs:,} jobs, not {subsets} as asked"
-            )
-        if source.subsets < SUBSETS:
-            notes.append(
-                f"{source.trace.name}: with {source.subsets} of the usual {SUBSETS} subsets intervals are wide, or none"
-            )
-    return notes
-
-
-def _claims_of_every_run(groups: list[GroupFigures]) -> list[Claim]:
-    """Return the claims that no run may break, over all traces."""
-    runs = [one for group in groups for each in group.settings for name, one in each.schemes.items() if name in SCHEMES]
-    late, easy_late = sum(one.late for one in runs), sum(group.easy_late for group in groups)
-    loads = {f"{group.case.load:g}" for group in groups if _is_wrong_size(group)}
-    counts = "QoPS tries at most (K + 1)(ceil(log2 N) + 2) schedules an arrival, MSB N + 1"
-    why_not = "the compiled searches do not count; tests hold rules 4 to 7 to an oracle"
+def estimate_cases(study: QopsStudy) -> list[EstimateCase]:
+    """Return the cases of some subsets of each source, of their first jobs."""
     return [
-        claim(
-            "all.promises-kept",
-            "Every admitted deadline job ends by its deadline",
-            not late,
-            f"{late} late in {len(runs):,} runs",
-        ),
-        claim(
-            "all.easy-at-0",
-            "At s = 0 EASY itself meets every deadline",
-            not easy_late,
-            f"{easy_late} late in {len(groups)} schedules",
-        ),
-        claim(
-            "all.jobs-by-load",
-            "Duplication at load l makes l times the jobs (7,000 of 5,000 at 1.4, 8,000 at 1.6)",
-            not loads,
-            f"{len(groups)} logs, wrong at {', '.join(sorted(loads)) or 'no load'}",
-        ),
-        Claim("all.schedules-tried", counts, UNCHECKED, why_not, expected=UNCHECKED),
+        EstimateCase(source.trace, WARMUP_JOBS + subset * study.jobs, min(study.jobs, BOUND_JOBS), study.seed + subset)
+        for source in study.sources
+        for subset in range(min(source.subsets, BOUND_SUBSETS))
     ]
 
 
-def _is_wrong_size(group: GroupFigures) -> bool:
-    times = group.case.load if group.case.method == DUPLICATION else 1.0
-    return group.jobs != round(times * group.case.jobs)
+# ------------------------------------------------------------------------------------------------ packed sets
+# The evaluation that section 4.1 begins with: sets of jobs that fill a machine (rule 17).
+
+SETS = 15
+PROCS, SPAN_S = 32, 7_200
+SLACKS = {"static": (0.0, 0.05, 0.1, 0.2), "dynamic": (0.0, 0.1, 0.5)}
+"""The values of r by kind of set."""
+
+PACKED_CASES = [(kind, slack) for kind, slacks in SLACKS.items() for slack in slacks]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFigures:
+    """Of ``SETS`` packed sets of one kind and slack, how many each scheme admits whole."""
+
+    kind: str
+    slack: float
+    whole: dict[str, int]
+
+
+def simulate_packed(case: tuple[str, float]) -> PackedFigures:
+    """Run the sets of one kind and slack under every scheme; they are drawn from seeds 1 on."""
+    (kind, slack), machine = case, one_host(PROCS)
+    whole = dict.fromkeys(SCHEMES, 0)
+    for seed in range(1, SETS + 1):
+        made = packed_set(kind, procs=PROCS, span_s=SPAN_S, slack=slack, seed=seed)
+        work = prepare(made.log, machine, deadlines=np.asarray(made.deadline) * MICROSECONDS)
+        for scheme, asked in SCHEMES.items():
+            whole[scheme] += bool(run(work, machine, load_policy(asked)).ran.all())
+    return PackedFigures(kind, slack, whole)

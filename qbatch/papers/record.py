@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from qbatch.metrics import Interval, interval
+from qbatch.papers.replicas import Values, listed
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -84,6 +87,48 @@ def table_of(document: Mapping[str, Any]) -> Table:
     """Return the table that was made plain data."""
     columns = [Column(one["key"], one["heading"], one["decimals"]) for one in document["columns"]]
     return Table(document["name"], document["title"], columns, document["rows"], document["notes"])
+
+
+def mean_cells(key: str, found: Interval, factor: float = 1.0, per: float = 1.0) -> dict[str, Cell]:
+    """Return a mean and half its 95 % interval as two cells, both times a factor, or divided by one."""
+    width = half(found)
+    return {
+        key: None if found.mean is None else found.mean * factor / per,
+        f"{key}_half": None if width is None else width * factor / per,
+    }
+
+
+def half(found: Interval) -> float | None:
+    """Return half the width of an interval; None where there is none."""
+    return None if found.high is None or found.mean is None else found.high - found.mean
+
+
+def pair(key: str, heading: str, decimals: int = 0) -> list[Column]:
+    """Return the columns of a mean and half its interval."""
+    return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
+
+
+Part = tuple[Column, Cell]
+"""A cell of a table with its column."""
+
+
+def cell(key: str, heading: str, value: Cell, decimals: int = 0) -> list[Part]:
+    """Return one cell with its column, as a part of a line."""
+    return [(Column(key, heading, decimals), value)]
+
+
+def means(
+    key: str, heading: str, decimals: int, values: Values | Sequence[float], factor: float = 1.0, per: float = 1.0
+) -> list[Part]:
+    """Return the mean of values, each times a factor, and half its interval, both divided by a number, as a part of a line."""
+    found = interval([factor * value for value in listed(values)])
+    return list(zip(pair(key, heading, decimals), mean_cells(key, found, per=per).values(), strict=True))
+
+
+def table_of_lines(name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()) -> Table:
+    """Return a table of lines that bring their columns, in the order in which they come."""
+    columns = {column.key: column for line in lines for column, _ in line}
+    return Table(name, title, list(columns.values()), [{one.key: cell for one, cell in line} for line in lines], notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,61 +1,570 @@
-"""The thesis on group optimisation in SCOJO-PECT (time slices, groups, discrepancy search), run again.
+"""The thesis on group optimisation in SCOJO-PECT (time slices, groups, discrepancy search): what it prints, and what is run.
 
-Tables 2 and 5 to 9 and Figures 15 to 41 on workloads of the model of Lublin and Feitelson and on windows of logs, a verdict on
-what the thesis concludes, and what it leaves open: users' estimates, and what its parts do for a plain space-shared machine.
+Source: papers/scojo-pect-group-optimisation.txt, chapters 8 and 9; every reading is that of docs/spec/papers.md 4.10, its
+rules by number.  A *source* is where workloads come from, a *workload* is a replica: 10,000 jobs of the model of Lublin
+and Feitelson, or 10,000 of a log that no other workload has.  A run is a workload, what is known of run times, and a scheme.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from pathlib import Path
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from itertools import product
+from operator import attrgetter
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from qbatch.metrics.machine import utilisation_makespan
+from qbatch.metrics.per_job import bounded_slowdowns, clipped, responses, waits
+from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
-from qbatch.papers import scojo_changes as changes
-from qbatch.papers import scojo_figures as figures
-from qbatch.papers import scojo_pictures as pictures
-from qbatch.papers import scojo_verdicts as verdicts
-from qbatch.papers.record import UNDECIDED, PaperOutcome
-from qbatch.papers.registry import PAPERS
-from qbatch.papers.scojo_printed import LABELS, TRACE_FACTS
-from qbatch.papers.scojo_replicas import ScojoReplicas
-from qbatch.papers.scojo_runs import (
-    EXACT,
-    GROUPS,
-    GROUPS_ALONE,
-    MODEL,
-    SCOJO,
-    SCOJO_ALONE,
-    SEED,
-    USERS,
-    WORKLOAD_JOBS,
-    ScojoFigures,
-    ScojoSource,
-    log_workload,
-)
-from qbatch.papers.scojo_study import (
-    ESTIMATES,
-    FIGURES,
-    PLAIN,
-    SCHEMES_OF,
-    SIZES_PART,
-    KeptScojoRuns,
-    ScojoStudy,
-    run_study,
-)
-from qbatch.papers.scojo_why import EXPECTED, METHOD
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
+from qbatch.papers.logs import machine_words, name_by_file
+from qbatch.papers.replicas import Number, Replicas
+from qbatch.planning import search as searching
+from qbatch.planning.kernels.discrepancy import SEARCHED_JOB
+from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.profile import new_profile
+from qbatch.planning.policy import Policy, compiled_of
+from qbatch.policies import load_policy
+from qbatch.policies.slice_book import Tally
+from qbatch.policies.slice_rules import LONG, LONG_FROM, MEDIUM, MEDIUM_FROM, NAMES
+from qbatch.simulation import Options, prepare, run
+from qbatch.simulation.calendar import Calendar
 from qbatch.simulation.prepare import choose_procs
-from qbatch.sweeps.executors import WORKERS
-from qbatch.sweeps.kept import Tell, silent
 from qbatch.workloads import Log, read_log
+from qbatch.workloads.lublin import generate_lublin
 
-PAPER = PAPERS["scojo"]
+# ------------------------------------------------------------------------------------------------ what the thesis prints
+# Typed in from the text, with its errors.  Most of its figures print no values; those that do are Figures 15, 23, 24, 28 and 29.
+
+LABELS = (71, 31, 73, 35, 7, 13)
+"""The labels of its workloads; 13 stands in Table 7 only."""
+
+TREE: dict[int, tuple[float, float]] = {4: (24, 64), 8: (40e3, 110e3), 10: (3629e3, 9864e3), 15: (1307674e6, 3554627e6)}
+"""Table 2: paths and nodes of the search tree by the number of jobs."""
+
+FACTS: dict[int, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float]]] = {
+    71: ((64, 19, 17), (0.5, 26.5, 73), (9, 17, 19)),
+    31: ((63, 20, 17), (0.5, 25, 74.5), (9, 16, 20)),
+    73: ((64, 20, 16), (0.4, 26.5, 73.5), (9, 17, 21)),
+    35: ((65, 19, 16), (0.5, 27, 72.5), (9, 18, 20)),
+    7: ((64, 20, 16), (0.5, 26, 73.5), (8, 17, 21)),
+}
+"""Table 5: short, medium and long: percent of the jobs, of the work, and the mean size."""
+
+INTERARRIVAL_S: dict[int, float] = {71: 808, 31: 859, 73: 797, 35: 800, 7: 839}
+"""Table 5: the mean seconds between arrivals."""
+
+TRACE_FACTS: dict[
+    str, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float], float]
+] = {
+    "sdsc-blue": ((73.7, 17.7, 8.6), (1, 15, 84), (34, 114, 112), 0.79),
+    "lanl": ((61.5, 34, 4.5), (2, 41, 57), (74, 92, 244), 0.52),
+}
+"""Table 6: the same of the logs, and how many of the long jobs are long and narrow."""
+
+SIZES = (10, 20, 30, 40)
+BEST_MEDIUM, BEST_LONG = 20, 30
+_BY_SIZE = (
+    (4.97, 4.81, 4.87, 4.97, 4.85, 5.09, 4.83, 4.79, 4.85, 4.96, 4.83, 4.79, 4.85, 4.96, 4.83, 4.79),
+    (8.48, 8.14, 7.69, 7.98, 9.03, 8.51, 7.46, 8.47, 9.03, 8.29, 7.46, 8.47, 9.03, 8.29, 7.46, 8.47),
+)
+BY_SIZE: dict[tuple[int, int], tuple[float, float]] = {
+    (medium, long): (_BY_SIZE[0][4 * row + column], _BY_SIZE[1][4 * row + column])
+    for row, medium in enumerate(SIZES)
+    for column, long in enumerate(SIZES)
+}
+"""Figure 15: slowdown of medium and of long jobs by the longest group of each; the order of its columns is deduced."""
+
+PRINTED_GROUPS: dict[int | str, tuple[int, int, float]] = {
+    71: (24, 31, 17), 35: (23, 38, 19), 31: (20, 39, 18), 73: (30, 29, 18), 7: (37, 32, 23), 13: (29, 27, 16.5),
+    "sdsc-blue": (9, 0, 3), "lanl": (50, 11, 19),
+}  # fmt: skip
+"""Table 7: groups of medium, of long jobs, and what percent of these jobs was in one."""
+
+PRINTED_GROUPS_ALONE: dict[int | str, tuple[int, int, float]] = {
+    31: (35, 46, 30), 35: (34, 39, 26), 71: (39, 33, 25.5), 73: (40, 32, 25.5), 7: (41, 32, 26),
+    "sdsc-blue": (18, 9, 8), "lanl": (81, 14, 36.5),
+}  # fmt: skip
+"""Table 9: the same without smart backfilling."""
+
+NODES: dict[int, tuple[int, int]] = {
+    71: (1709500, 69916), 31: (2308200, 92806), 35: (2530702, 211552), 73: (2115736, 113981), 7: (2340981, 112341),
+}  # fmt: skip
+"""Table 8: nodes of the search trees, and those that were pruned."""
+
+MEANS_S: dict[int | str, tuple[int, int]] = {
+    71: (22871, 7945), 31: (25783, 9341), 73: (23398, 8252), 35: (26760, 9913), 7: (26273, 9655),
+    "sdsc-blue": (6687, 1026), "lanl": (12485, 4494),
+}  # fmt: skip
+"""Figures 23 and 24: mean response and mean wait with groups, in seconds; which workload stands where is deduced from the order
+of Table 5, as the axis names none."""
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+SCOJO, GROUPS = "scojo", "groups"
+SCOJO_EASY = "scojo, easy"
+SCOJO_ALONE, GROUPS_ALONE = "scojo, smart off", "groups, smart off"
+NO_DYNAMIC, NO_LEVEL2 = "groups, dynamic off", "groups, level 2 off"
+NO_LEVEL1, NO_SELECT, NO_SHIFT, NO_HALVES = (f"groups, {part} off" for part in ("level 1", "select", "shift", "halves"))
+LEX, DDS = "groups, lex", "groups, dds"
+BOTTOM, BOTTOM_ALONE = "bottom line", "bottom line, smart off"
+EASY, CONSERVATIVE = "easy", "conservative"
+ONE, ONE_GROUPS = "one class", "one class, groups"
+ONE_BOTTOM, ONE_UNSEARCHED = "one class, bottom line", "one class, bottom line unsearched"
+
+SCHEMES = {
+    SCOJO: "scojo",
+    SCOJO_EASY: "scojo:backfill=easy",
+    SCOJO_ALONE: "scojo:smart=no",
+    GROUPS: "scojo-groups",
+    GROUPS_ALONE: "scojo-groups:smart=no",
+    NO_DYNAMIC: "scojo-groups:dynamic=no",
+    NO_LEVEL2: "scojo-groups:level2=no",
+    NO_LEVEL1: "scojo-groups:level1=no",
+    NO_SELECT: "scojo-groups:select=no",
+    NO_SHIFT: "scojo-groups:shift=no",
+    NO_HALVES: "scojo-groups:halves=no",
+    LEX: "scojo-groups:search=lex",
+    DDS: "scojo-groups:search=dds",
+    BOTTOM: "bottom-line",
+    BOTTOM_ALONE: "bottom-line:smart=no",
+    EASY: "easy",
+    CONSERVATIVE: "conservative",
+    ONE: "scojo:class_by=none",
+    ONE_GROUPS: "scojo-groups:class_by=none",
+    ONE_BOTTOM: "bottom-line:class_by=none",
+    ONE_UNSEARCHED: "bottom-line:class_by=none,nodes=1",
+}
+"""The schemes by the names of the tables, and what ``qbatch replay -p`` calls them; *one class* is a plain machine."""
+
+
+def sized(medium: int, long: int) -> str:
+    """Return the scheme of groups of at most so many medium and long jobs."""
+    return GROUPS if (medium, long) == (BEST_MEDIUM, BEST_LONG) else f"groups M{medium} L{long}"
+
+
+SCHEMES |= {
+    sized(medium, long): f"scojo-groups:most_medium={medium},most_long={long}"
+    for medium, long in product(SIZES, SIZES)
+    if sized(medium, long) != GROUPS
+}
+
+SEED = 101
+"""Of the first workload of the model that has no label of the paper, where nothing else is said."""
+
+EXACT, USERS = "exact", "users"
+"""What is known of a run time: the run time itself, or a user's estimate."""
+
+WORKLOAD_JOBS = 10_000
+MOST_WORKLOADS = 1000
+"""Of one source."""
+
+MODEL_PROCS = 128
+MEAN_INTERARRIVAL_S = sum(INTERARRIVAL_S.values()) / len(INTERARRIVAL_S)
+"""Of the workloads of which Table 5 says nothing."""
+
+BOUND_US = 600 * MICROSECONDS
+"""The shortest run time that a slowdown is divided by."""
+
+LONG_NARROW_US = 8 * 3600 * MICROSECONDS
+"""The run time above which Table 6 counts narrow jobs."""
+
+WIDTHS = ("narrow", "medium", "wide")
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ScojoSource:
+    """Where workloads come from: a short name for files, a name, the processors, the log's digest and its path.
+
+    Without a path they are of the model.  ``has_estimates``: whether users' estimates can be had.
+    """
+
+    slug: str
+    name: str
+    procs: int
+    sha256: str | None = None
+    path: str | None = field(default=None, compare=False)
+    has_estimates: bool = True
+
+
+MODEL = ScojoSource("model", "Lublin-Feitelson", MODEL_PROCS)
+
+
+@dataclass(frozen=True, slots=True)
+class ScojoCase:
+    """One run: a workload of a source by its number, of so many jobs, what is known of run times, and the scheme.
+
+    ``seed``: of the workloads of the model (:func:`seed_of`).
+    """
+
+    source: ScojoSource
+    workload: int
+    estimates: str
+    scheme: str
+    jobs: int = WORKLOAD_JOBS
+    seed: int = SEED
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A workload: shares of the jobs and of the work, mean size, by class; mean seconds between arrivals; the offered load.
+
+    ``long_narrow``: jobs above 8 hours on at most a tenth of the machine / long jobs (Table 6); ``narrow_of_long``: long jobs on
+    at most a tenth / long jobs.
+    """
+
+    jobs: list[float]
+    work: list[float]
+    sizes: list[float]
+    interarrival_s: float
+    load: float
+    long_narrow: float
+    narrow_of_long: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScojoCell:
+    """How the jobs of a class and a width fared.
+
+    ``slowdown``: mean of ceil(max(1, response / max(run, 600 s))), as the paper has it; ``plain_slowdown`` without rounding up;
+    ``worst``: the largest, not rounded.  ``response_s``, ``wait_s`` (to the first start): means in seconds (rule 20).
+    """
+
+    jobs: int
+    slowdown: float
+    plain_slowdown: float
+    worst: float
+    response_s: float
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScojoFigures:
+    """What a run is worth: cells by class and width (``cell_name``), utilisation over the makespan, what was searched."""
+
+    case: ScojoCase
+    facts: Facts
+    cells: dict[str, ScojoCell]
+    utilisation: float
+    groups: list[int]
+    grouped: list[int]
+    nodes: int
+    pruned: int
+
+
+def cell_name(kind: str = ALL, width: str = ALL) -> str:
+    """Return how the jobs of a class (by run time) and a width are called: ``long``, ``long wide``, ``all``, ``all wide``."""
+    return kind if width == ALL else f"{kind} {width}"
+
+
+def label_of(workload: int) -> int | None:
+    """Return the label that the paper has for a workload of the model; None for one of our own."""
+    return LABELS[workload] if workload < len(LABELS) else None
+
+
+def seed_of(workload: int, seed: int) -> int:
+    """Return the seed of a workload of the model.
+
+    One with a label of the paper is drawn by its label, where nothing else is said; with another seed it is drawn anew, and only
+    its mean gap is still that of its label.  The others count on from ``seed``.
+    """
+    label = label_of(workload)
+    if label is None:
+        return seed + workload - len(LABELS)
+    return label if seed == SEED else seed + MOST_WORKLOADS + workload
+
+
+def workload_of(case: ScojoCase) -> Workload:
+    """Return the jobs of a case."""
+    return _workload_of(case.source, case.source.path, case.workload, case.estimates, case.jobs, case.seed)
+
+
+@lru_cache(maxsize=2)
+def _workload_of(source: ScojoSource, path: str | None, workload: int, estimates: str, jobs: int, seed: int) -> Workload:
+    if path is not None:
+        first = workload * jobs
+        return log_workload(path, source.procs, estimates).only(np.arange(first, first + jobs))
+    label = label_of(workload)
+    log = generate_lublin(
+        jobs=jobs,
+        procs=source.procs,
+        seed=seed_of(workload, seed),
+        interarrival=MEAN_INTERARRIVAL_S if label is None else INTERARRIVAL_S.get(label, MEAN_INTERARRIVAL_S),
+        estimates="tsafrir" if estimates == USERS else "exact",
+    )
+    return prepare(log, one_host(source.procs))
+
+
+@lru_cache(maxsize=4)
+def log_workload(path: str, procs: int, estimates: str) -> Workload:
+    """Return every job of a log that can run; no job is ended at its user's estimate, so that both kinds have the same jobs."""
+    options = Options(estimates="perfect") if estimates == EXACT else Options(kill=False)
+    return prepare(read_log(path), one_host(procs), options)
+
+
+def simulate(case: ScojoCase) -> ScojoFigures:
+    """Make a run."""
+    work, machine = workload_of(case), one_host(case.source.procs)
+    schedule, tally = _run(work, machine, load_policy(SCHEMES[case.scheme]))
+    return ScojoFigures(
+        case=case,
+        facts=facts_of(work),
+        cells=cells_of(schedule),
+        utilisation=utilisation_makespan(schedule) or 0.0,
+        groups=tally.groups,
+        grouped=tally.grouped,
+        nodes=tally.nodes,
+        pruned=tally.pruned,
+    )
+
+
+def _run(work: Workload, machine: Machine, policy: Policy) -> tuple[Schedule, Tally]:
+    """Return the schedule, and what the policy's memory says of its searches at the end."""
+    if compiled_of(policy, machine) is not None:
+        return run(work, machine, policy), Tally()
+    calendar = Calendar(work, machine, policy)
+    schedule = calendar.run()
+    return schedule, calendar.engine.view().memory.tally
+
+
+def kinds_of(work: Workload) -> Int64Array:
+    """Return the class of each job by its run time: 0 short, 1 medium, 2 long (rule 1)."""
+    return np.digitize(work.run, [MEDIUM_FROM, LONG_FROM])
+
+
+def widths_of(work: Workload) -> Int64Array:
+    """Return the width of each job: 0 below a tenth of the machine, 2 above half of it, 1 between."""
+    return np.where(10 * work.procs < work.procs_total, 0, np.where(2 * work.procs > work.procs_total, 2, 1))
+
+
+def cells_of(schedule: Schedule) -> dict[str, ScojoCell]:
+    """Return how each class, each width and both together fared, of those that have a job."""
+    work = schedule.workload
+    response = responses(work.submit, schedule.end)
+    wait = waits(work.submit, schedule.start, schedule.end, work.run, np.zeros(len(work), np.bool_))
+    plain = clipped(bounded_slowdowns(response, work.run, BOUND_US))
+    kind, width = kinds_of(work), widths_of(work)
+    cells = {}
+    for first, second in product(range(-1, len(NAMES)), range(-1, len(WIDTHS))):
+        rows = np.flatnonzero(((kind == first) | (first < 0)) & ((width == second) | (second < 0)))
+        if len(rows):
+            name = cell_name(ALL if first < 0 else NAMES[first], ALL if second < 0 else WIDTHS[second])
+            cells[name] = ScojoCell(
+                jobs=len(rows),
+                slowdown=float(np.mean(np.ceil(plain[rows]))),
+                plain_slowdown=float(np.mean(plain[rows])),
+                worst=float(plain[rows].max()),
+                response_s=float(np.mean(response[rows])) / MICROSECONDS,
+                wait_s=float(np.mean(wait[rows])) / MICROSECONDS,
+            )
+    return cells
+
+
+def facts_of(work: Workload) -> Facts:
+    """Return what Tables 5 and 6 say of a workload."""
+    kind = kinds_of(work)
+    all_work = max(_area(work, np.ones(len(work), np.bool_)), 1)
+    span = int(work.submit[-1] - work.submit[0])
+    is_long, is_narrow = kind == LONG, 10 * work.procs <= work.procs_total
+    long = max(int(np.count_nonzero(is_long)), 1)
+    return Facts(
+        jobs=[float(np.mean(kind == each)) for each in range(len(NAMES))],
+        work=[_area(work, kind == each) / all_work for each in range(len(NAMES))],
+        sizes=[float(np.mean(work.procs[kind == each])) if (kind == each).any() else 0.0 for each in range(len(NAMES))],
+        interarrival_s=span / MICROSECONDS / max(len(work) - 1, 1),
+        load=all_work / max(work.procs_total * span, 1),
+        long_narrow=int(np.count_nonzero((work.run > LONG_NARROW_US) & is_narrow)) / long,
+        narrow_of_long=int(np.count_nonzero(is_long & is_narrow)) / long,
+    )
+
+
+def _area(work: Workload, rows: BoolArray) -> int:
+    return exact_area(work.procs[rows], work.run[rows])
+
+
+def grouped_share(one: ScojoFigures) -> float:
+    """Return what share of the medium and long jobs was in a group."""
+    there = sum(one.cells[NAMES[kind]].jobs for kind in (MEDIUM, LONG) if NAMES[kind] in one.cells)
+    return sum(one.grouped) / max(there, 1)
+
+
+Comparison = tuple[str, str]
+"""A scheme, and the one that it is held against."""
+
+COMPARISONS: tuple[Comparison, ...] = (
+    (GROUPS, SCOJO), (GROUPS, SCOJO_EASY), (GROUPS_ALONE, SCOJO_ALONE), (SCOJO, SCOJO_ALONE), (GROUPS, NO_DYNAMIC),
+    (GROUPS, NO_LEVEL2), (GROUPS, NO_LEVEL1), (GROUPS, NO_SELECT), (GROUPS, NO_SHIFT), (GROUPS, NO_HALVES), (GROUPS, LEX),
+    (GROUPS, DDS), (GROUPS, BOTTOM), (GROUPS_ALONE, BOTTOM_ALONE), (BOTTOM, SCOJO), (BOTTOM_ALONE, SCOJO_ALONE),
+)  # fmt: skip
+"""What the paper compares, and each of the parts by itself."""
+
+BEYOND: tuple[Comparison, ...] = (
+    (GROUPS, SCOJO), (GROUPS, SCOJO_EASY), (BOTTOM, SCOJO), (GROUPS, BOTTOM), (SCOJO, CONSERVATIVE), (GROUPS, CONSERVATIVE),
+    (GROUPS, EASY), (BOTTOM, EASY),
+)  # fmt: skip
+"""What is compared under users' estimates."""
+
+ON_PLAIN: tuple[Comparison, ...] = (
+    (ONE, CONSERVATIVE), (ONE_GROUPS, ONE), (ONE_GROUPS, CONSERVATIVE), (ONE_GROUPS, EASY), (ONE_BOTTOM, CONSERVATIVE),
+    (ONE_BOTTOM, EASY), (ONE_UNSEARCHED, CONSERVATIVE), (ONE_BOTTOM, ONE_UNSEARCHED), (ONE_GROUPS, ONE_BOTTOM),
+)  # fmt: skip
+"""What is compared on a plain space-shared machine."""
+
+
+# ------------------------------------------------------------------------------------------------ what is read of a run
+
+def of_cell(field: str, kind: str = ALL, width: str = ALL) -> Number:
+    """Return what reads a field of the jobs of a class and a width; None where there is no such job."""
+    read: Callable[[ScojoCell], float] = attrgetter(field)
+    name = cell_name(kind, width)
+    return lambda one: read(one.cells[name]) if name in one.cells else None
+
+
+def slowdown(kind: str = ALL, width: str = ALL) -> Number:
+    """Return what reads the mean slowdown of the jobs of a class and a width."""
+    return of_cell("slowdown", kind, width)
+
+
+RESPONSE, WAIT = of_cell("response_s"), of_cell("wait_s")
+UTILISATION: Number = attrgetter("utilisation")
+
+
+def groups_of(one: ScojoFigures) -> float:
+    """Return the groups of a run, of both classes."""
+    return one.groups[MEDIUM] + one.groups[LONG]
+
+
+def grouped_percent(one: ScojoFigures) -> float:
+    """Return how many percent of the medium and long jobs were in a group."""
+    return 100 * grouped_share(one)
+
+
+def pruned_percent(one: ScojoFigures) -> float | None:
+    """Return how many percent of the nodes were pruned; None without a search."""
+    return 100 * one.pruned / one.nodes if one.nodes else None
+
+
+class Source(NamedTuple):
+    """Where workloads come from, by its short name, and what is known of run times: the point of a comparison."""
+
+    slug: str
+    estimates: str = EXACT
+
+
+Runs = Replicas[ScojoFigures]
+"""The runs of one source, by scheme and workload."""
+
+
+def pooled(slug: str, parts: Sequence[Runs]) -> Runs:
+    """Return the workloads of several sources as those of one, each with a number of its own."""
+    found = (
+        (scheme, MOST_WORKLOADS * place + workload, run)
+        for place, part in enumerate(parts)
+        for scheme in part.schemes
+        for workload, run in part.runs(scheme).items()
+    )
+    return Replicas(Source(slug, parts[0].point.estimates), found)
+
+
+def only(runs: Runs, workload: int) -> Runs:
+    """Return the runs of one workload."""
+    found = ((scheme, workload, runs.runs(scheme)[workload]) for scheme in runs.schemes if workload in runs.runs(scheme))
+    return Replicas(runs.point, found)
+
+
+# ------------------------------------------------------------------------------------------------ the tree of a group
+
+_new_profile = live(new_profile)
+
+COUNTED = (4, 8)
+"""For how many jobs the nodes of the whole tree are counted by the search itself."""
+
+
+def paths_of(jobs: int) -> int:
+    """Return how many orders of so many jobs there are."""
+    return math.factorial(jobs)
+
+
+def nodes_of(jobs: int) -> int:
+    """Return how many nodes the tree of their orders has below its root: every beginning of an order is one."""
+    return sum(math.factorial(jobs) // math.factorial(jobs - length) for length in range(1, jobs + 1))
+
+
+@cache
+def counted_nodes(jobs: int) -> int:
+    """Return how many placements the search makes that looks at every order."""
+    asked = np.array([(1, 1_000_000, 1_000_000, 0)] * jobs, SEARCHED_JOB)
+    rules = searching.SearchRules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
+    return searching.search(0, _new_profile(jobs, 0, 4 * jobs), asked, rules).nodes
+
+
+# ------------------------------------------------------------------------------------------------ the study
+
+FIGURES, SIZES_PART, ESTIMATES, PLAIN = "figures", "sizes", "estimates", "plain"
+
+SCHEMES_OF = {
+    FIGURES: (
+        SCOJO, SCOJO_EASY, SCOJO_ALONE, GROUPS, GROUPS_ALONE, NO_DYNAMIC, NO_LEVEL2, NO_LEVEL1, NO_SELECT, NO_SHIFT, NO_HALVES,
+        LEX, DDS, BOTTOM, BOTTOM_ALONE,
+    ),
+    SIZES_PART: (SCOJO, *(sized(medium, long) for medium, long in product(SIZES, SIZES))),
+    ESTIMATES: (SCOJO, SCOJO_EASY, GROUPS, BOTTOM, EASY, CONSERVATIVE),
+    PLAIN: (EASY, CONSERVATIVE, ONE, ONE_GROUPS, ONE_BOTTOM, ONE_UNSEARCHED),
+}  # fmt: skip
+"""Which schemes each part of the study needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScojoStudy:
+    """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of those of the model.
+
+    ``logs``: with the number of their workloads; those among ``figures`` (by slug) have the runs of the paper too, of the first.
+    """
+
+    workloads: int
+    logs: tuple[tuple[ScojoSource, int], ...] = ()
+    figures: tuple[str, ...] = ()
+    jobs: int = WORKLOAD_JOBS
+    seed: int = SEED
+
+    def facts(self, parts: Sequence[str]) -> dict[str, Any]:
+        """Return the logs and the options, for the record of the command."""
+        logs = [{"name": one.name, "sha256": one.sha256, "procs": one.procs, "subsets": count} for one, count in self.logs]
+        return {"logs": logs, "options": {"workloads": self.workloads, "jobs": self.jobs, "seed": self.seed, "parts": parts}}
+
+    def cases(self, parts: Collection[str]) -> list[ScojoCase]:
+        """Return all runs of some parts, workload by workload, so that an early end leaves whole ones."""
+        return list(dict.fromkeys(self._cases(parts)))
+
+    def _cases(self, parts: Collection[str]) -> Iterator[ScojoCase]:
+        for workload in range(self.workloads):
+            for part in (one for one in SCHEMES_OF if one in parts):
+                if part != SIZES_PART or workload < len(LABELS):
+                    for known in (EXACT, USERS) if part in (ESTIMATES, PLAIN) else (EXACT,):
+                        yield from self._of(MODEL, workload, known, part)
+        for source, workloads in self.logs:
+            if FIGURES in parts and source.slug in self.figures:
+                yield from self._of(source, 0, EXACT, FIGURES)
+            for workload in range(workloads if source.has_estimates else 0):
+                for part in (one for one in (ESTIMATES, PLAIN) if one in parts):
+                    for known in (EXACT, USERS):
+                        yield from self._of(source, workload, known, part)
+
+    def _of(self, source: ScojoSource, workload: int, known: str, part: str) -> Iterator[ScojoCase]:
+        for scheme in SCHEMES_OF[part]:
+            yield ScojoCase(source, workload, known, scheme, self.jobs, self.seed)
+
+
 WORKLOADS, LOG_WORKLOADS = 20, 3
 """Workloads of the model, and at most of each log."""
-
-ALL_LOGS = "all logs"
-"""The windows of all logs with estimates, each a replica."""
 
 BLUE, LANL = "sdsc-blue", "lanl"
 _KNOWN = (
@@ -63,6 +572,24 @@ _KNOWN = (
     ("ctc", "CTC", "Cornell"), ("sdsc-sp2", "SDSC-SP2", "SDSC"),
 )  # fmt: skip
 """Short name and name of the logs that are looked for, and what their headers say."""
+
+
+def study_of(
+    logs: Sequence[str] = (), *, workloads: int = WORKLOADS, jobs: int = WORKLOAD_JOBS, seed: int = SEED
+) -> ScojoStudy:
+    """Return the study of the model and of these logs.
+
+    Raises:
+        InputError: a log has not the jobs of one workload.
+        UsageError: one log is named twice.
+    """
+    sources = tuple(source_of(path, jobs, min(workloads, LOG_WORKLOADS)) for path in logs)
+    slugs = [MODEL.slug, *(source.slug for source, _ in sources)]
+    for slug in slugs:
+        if slugs.count(slug) > 1:
+            raise UsageError(f"two of the sources are {slug}; name each log once")
+    shown = tuple(source.slug for source, _ in sources if source.slug in TRACE_FACTS or not source.has_estimates)
+    return ScojoStudy(workloads, sources, shown, jobs, seed)
 
 
 def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOADS) -> tuple[ScojoSource, int]:
@@ -88,144 +615,5 @@ def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOA
 
 def _name_of(log: Log, path: str) -> tuple[str, str]:
     """Return a short name and a name of a log: those of a log that is known, else by its file."""
-    said = f"{log.header.installation or ''} {log.header.computer or ''}"
-    for slug, name, mark in _KNOWN:
-        if mark in said:
-            return slug, name
-    stem = re.sub(r"\.(swf|txt|gz|xz)\b", "", Path(path).name)
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "log", stem
-
-
-def study_of(
-    paths: Sequence[str] = (), *, workloads: int = WORKLOADS, jobs: int = WORKLOAD_JOBS, seed: int = SEED
-) -> ScojoStudy:
-    """Return the study of the model and of these logs.
-
-    Raises:
-        InputError: a log has not the jobs of one workload.
-        UsageError: one log is named twice.
-    """
-    logs = tuple(source_of(path, jobs, min(workloads, LOG_WORKLOADS)) for path in paths)
-    slugs = [MODEL.slug, *(source.slug for source, _ in logs)]
-    for slug in slugs:
-        if slugs.count(slug) > 1:
-            raise UsageError(f"two of the sources are {slug}; name each log once")
-    shown = tuple(source.slug for source, _ in logs if source.slug in TRACE_FACTS or not source.has_estimates)
-    return ScojoStudy(workloads, logs, shown, jobs, seed)
-
-
-def run_paper(
-    study: ScojoStudy,
-    tell: Tell = silent,
-    *,
-    workers: int = WORKERS,
-    kept: KeptScojoRuns | None = None,
-    parts: Collection[str] = PAPER.parts,
-) -> PaperOutcome:
-    """Run the parts of the paper that are asked for; runs that ``kept`` has are not made again."""
-    runs = run_study(study, [part for part in SCHEMES_OF if part in parts], tell, workers=workers, kept=kept)
-    outcome = PaperOutcome(notes=_notes(study), method=list(METHOD), unknown=_unknown(study))
-    add_outcome(outcome, study, runs, parts)
-    return outcome
-
-
-def add_outcome(outcome: PaperOutcome, study: ScojoStudy, runs: Sequence[ScojoFigures], parts: Collection[str]) -> None:
-    """Add tables, claims and pictures of runs that have been made."""
-    model = ScojoReplicas(MODEL.slug, runs)
-    outcome.tables.append(figures.schemes_table())
-    claims = []
-    if FIGURES in parts:
-        logs = {
-            source.slug: ScojoReplicas(source.slug, runs).only(0) for source, _ in study.logs if source.slug in study.figures
-        }
-        _add_figures(outcome, model, logs)
-        claims += verdicts.all_claims(model, logs)
-    if SIZES_PART in parts:
-        outcome.tables.append(figures.sizes_table(model))
-        outcome.pictures["scojo-figure15"] = lambda: pictures.draw_sizes(model)
-        claims += verdicts.sizes(model)
-    sources = _both(study, runs)
-    shown_sources = [one for one in sources if one.slug in (MODEL.slug, sources[-1].slug)]
-    for part, name, title, comparisons in (
-        (ESTIMATES, "scojo-estimates", "Users' estimates and exact ones", changes.BEYOND),
-        (PLAIN, "scojo-plain", "A plain space-shared machine", changes.ON_PLAIN),
-    ):
-        if part in parts:
-            outcome.tables.append(changes.levels_table(sources, name, title, SCHEMES_OF[part]))
-            outcome.tables.extend(changes.change_tables(sources, f"{name}-changes", title, comparisons))
-    if ESTIMATES in parts:
-        shown = [(GROUPS, SCOJO), *changes.BEYOND[4:7]]
-        outcome.pictures["scojo-estimates-changes"] = lambda: pictures.draw_changes(
-            shown_sources, "Beyond the paper: users' estimates", shown
-        )
-    if PLAIN in parts:
-        plain = [changes.ON_PLAIN[2], changes.ON_PLAIN[4], changes.ON_PLAIN[6], changes.ON_PLAIN[7]]
-        outcome.pictures["scojo-plain-changes"] = lambda: pictures.draw_changes(
-            shown_sources, "Beyond the paper: a plain space-shared machine", plain
-        )
-    outcome.claims.extend(replace(one, expected=expected(one.name, study)) for one in claims)
-
-
-def _add_figures(outcome: PaperOutcome, model: ScojoReplicas, logs: dict[str, ScojoReplicas]) -> None:
-    sources = [model, *logs.values()]
-    outcome.tables.extend([figures.tree_table(), *(figures.facts_table(one) for one in sources)])
-    outcome.tables.extend([figures.groups_table(sources, GROUPS), figures.groups_table(sources, GROUPS_ALONE)])
-    outcome.tables.extend([figures.nodes_table(model), figures.means_table(sources)])
-    for one in sources:
-        title = f"Figures {'16 to 20, 30 to 34' if one is model else '21, 22, 35 and 36'}: mean slowdown, {one.slug}"
-        schemes = (SCOJO, GROUPS), (SCOJO_ALONE, GROUPS_ALONE)
-        for name, pair in zip(("", "-smart-off"), schemes, strict=True):
-            outcome.tables.append(figures.slowdowns_table(one, f"scojo-slowdown-{one.slug}{name}", title, pair))
-    outcome.tables.extend(changes.change_tables(sources, "scojo-changes", "What each part gives", changes.COMPARISONS))
-    outcome.pictures.update(pictures.all_pictures(model, logs))
-
-
-def _both(study: ScojoStudy, runs: Sequence[ScojoFigures]) -> list[ScojoReplicas]:
-    """Return what was run of each source with exact and with users' estimates, and of all windows of several logs together."""
-    slugs = [source.slug for source, _ in study.logs if source.has_estimates]
-    found = [ScojoReplicas(slug, runs, known) for slug in (MODEL.slug, *slugs) for known in (EXACT, USERS)]
-    if len(slugs) > 1:
-        found += [
-            ScojoReplicas.pooled(ALL_LOGS, [one for one in found[2:] if one.estimates == known]) for known in (EXACT, USERS)
-        ]
-    return found
-
-
-def expected(name: str, study: ScojoStudy) -> str:
-    """Return the verdict that is known of a claim: of the model with the usual workloads, of a log with its usual window."""
-    slug = name.partition(".")[2]
-    is_run = slug not in TRACE_FACTS or slug in study.figures
-    known = EXPECTED.get(name, UNDECIDED)
-    return known if (is_run and not _unknown(study)) or name.startswith("t2.") else UNDECIDED
-
-
-def _unknown(study: ScojoStudy) -> str:
-    """Return why nothing is known of the verdicts of a study, empty where something is."""
-    if study.jobs == WORKLOAD_JOBS and study.workloads >= WORKLOADS and study.seed == SEED:
-        return ""
-    return (
-        f"no verdicts are on record of {study.workloads} workloads of {study.jobs:,} jobs with seed {study.seed}, only of "
-        f"{WORKLOADS} or more of {WORKLOAD_JOBS:,} with seed {SEED}"
-    )
-
-
-def _notes(study: ScojoStudy) -> list[str]:
-    notes = [
-        "most figures of the paper print no values, and its workloads are of another generator: only sign and size can be held",
-        "classes by run time; slowdown as in the paper: ceil(max(1, response / max(run, 600 s)))",
-    ]
-    missing = [slug for slug in TRACE_FACTS if slug not in study.figures]
-    if missing:
-        notes.append(
-            f"NO LOG OF {', '.join(missing).upper()} GIVEN: Table 6 and Figures 21, 22, 35 and 36 are not run there "
-            "(SDSC-BLUE-2000, LANL-CM5-1994 in the Parallel Workloads Archive)"
-        )
-    if not any(source.has_estimates for source, _ in study.logs):
-        notes.append("no log with users' estimates given: those of the model of Tsafrir, Etsion and Feitelson alone")
-    if study.workloads < WORKLOADS:
-        notes.append(f"with {study.workloads} of the usual {WORKLOADS} workloads intervals are wide, or none")
-    if study.seed != SEED:
-        notes.append(f"with seed {study.seed} the labelled workloads are drawn anew: only their mean gaps are those of Table 5")
-    if study.workloads < len(LABELS):
-        notes.append(f"the paper labels {len(LABELS)} workloads; only the first {study.workloads} are run")
-    return notes
+    known = ((slug, name) for slug, name, mark in _KNOWN if mark in machine_words(log))
+    return next(known, None) or name_by_file(path)

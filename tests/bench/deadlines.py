@@ -15,8 +15,7 @@ import numpy as np
 from qbatch.client import ClientSession
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
-from qbatch.papers.qops import source_of
-from qbatch.papers.qops_runs import DUPLICATION, QopsCase, log_of
+from qbatch.papers.qops import DUPLICATION, QopsCase, log_of, source_of
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
 from qbatch.simulation.reference import responses_of

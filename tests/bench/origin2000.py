@@ -15,7 +15,7 @@ from qbatch.engine.engine import Engine
 from qbatch.model.actions import Start
 from qbatch.model.events import Submitted
 from qbatch.model.job import Job
-from qbatch.papers.origin2000_runs import POLICIES
+from qbatch.papers.origin2000 import POLICIES
 from qbatch.policies import load_policy
 from qbatch.simulation import Options, prepare, run
 from qbatch.workloads import write_log

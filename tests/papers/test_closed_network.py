@@ -12,39 +12,44 @@ from typer.testing import CliRunner
 
 from qbatch.cli.main import app
 from qbatch.metrics import interval
-from qbatch.model.errors import UsageError
-from qbatch.papers import closed_network
-from qbatch.papers import closed_network_study as study_module
-from qbatch.papers.closed_network_beyond import order, pairs_kept
-from qbatch.papers.closed_network_printed import POLICIES, PRFCFS, PRLSTF, PRSNUTF, PRSTF, SQFCFS
-from qbatch.papers.closed_network_replicas import (
-    LONGEST,
-    THROUGHPUT,
-    UTILISATION,
-    NetworkReplicas,
-    difference,
-    half_share,
-    ratio_of_means,
-    replications_needed,
-)
-from qbatch.papers.closed_network_runs import RULES, SQLSTF, SQSTF, NetworkCase, NetworkFigures, asked, simulate
-from qbatch.papers.closed_network_study import (
+from qbatch.papers import closed_network_claims
+from qbatch.papers.closed_network import (
     COMBINATIONS,
     ERRORS,
     FIGURES,
+    LONGEST,
     MAXIMA,
     PARTS,
+    POLICIES,
+    PRFCFS,
+    PRLSTF,
+    PRSNUTF,
+    PRSTF,
+    RULES,
     SIZES,
+    SQFCFS,
+    SQLSTF,
+    SQSTF,
     STATIONS,
     TAILS,
-    KeptNetworkRuns,
+    THROUGHPUT,
+    UTILISATION,
+    NetworkCase,
+    NetworkFigures,
+    NetworkReplicas,
     NetworkStudy,
-    run_study,
-    sources_hash,
+    asked,
+    half_share,
+    replications_needed,
+    simulate,
 )
+from qbatch.papers.closed_network_beyond import order, pairs_kept
+from qbatch.papers.closed_network_claims import EXPECTED, RUNS
+from qbatch.papers.harness import Runner
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS
 from qbatch.papers.registry import PAPERS
+from qbatch.papers.replicas import difference, ratio_of_means
 from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
@@ -54,7 +59,7 @@ NETWORK = SMALL.network(16, 2.0)
 
 @pytest.fixture(scope="module")
 def runs() -> list[NetworkFigures]:
-    return run_study(SMALL, [FIGURES], workers=1)
+    return Runner(workers=1).runs(RUNS, SMALL.cases([FIGURES]))
 
 
 def measured(utilisation: float, longest: float = 10.0) -> NetworkMeasures:
@@ -136,33 +141,14 @@ def test_a_larger_network_has_a_balanced_io_station() -> None:
         assert (large.warmup, large.length) == (200 * processors / 16, 2000)
 
 
-def test_a_study_runs_only_what_is_not_kept(
-    runs: list[NetworkFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = KeptNetworkRuns(tmp_path)
-    for one in runs[3:]:
-        kept.write(one)
-    made: list[NetworkCase] = []
-    results = {one.case: one for one in runs}
-    monkeypatch.setattr(study_module, "simulate", lambda case: made.append(case) or results[case])
-    told: list[int] = []
-    found = run_study(SMALL, [FIGURES], tell=lambda what, done, of: told.append(done), workers=1, kept=kept)
-    assert found == runs
-    assert made == [one.case for one in runs[:3]]
-    assert told == [len(runs) - 3 + made_now for made_now in range(4)]
-    assert len(kept.store) == len(runs)
-    assert not kept.read([replace(runs[0].case, seed=2)]), "another seed"
-    monkeypatch.setattr(study_module, "sources_hash", lambda policy: f"other sources of {policy}")
-    assert not kept.read([runs[0].case])
-
-
 def test_a_run_depends_on_the_kernels_and_on_its_policy() -> None:
-    assert len(sources_hash(PRSTF)) == 64
-    assert sources_hash(PRSTF) != sources_hash(PRLSTF)
+    one, other = (RUNS.sources(NetworkCase(NETWORK, policy, 0, 1)) for policy in (PRSTF, PRLSTF))
+    assert len(one) == 64
+    assert one != other
 
 
 def test_any_number_of_processes_and_any_order_make_the_same_bit_for_bit(runs: list[NetworkFigures]) -> None:
-    assert run_study(SMALL, [FIGURES], workers=2) == runs
+    assert Runner(workers=2).runs(RUNS, SMALL.cases([FIGURES])) == runs
     backwards = [simulate(case) for case in reversed(SMALL.cases([FIGURES])[:40])]
     assert backwards[::-1] == runs[:40]
 
@@ -246,7 +232,7 @@ def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
     names = []
     for part in PARTS:
         if part != SIZES:
-            outcome = closed_network.run_paper(study, workers=1, parts=[part])
+            outcome = closed_network_claims.run_paper(study, [part], Runner(workers=1))
             names += [table.name for table in outcome.tables]
             assert all(table.rows for table in outcome.tables), part
             assert all(draw() for draw in outcome.pictures.values()), part
@@ -260,7 +246,7 @@ def test_more_processors_are_told_beside_those_of_the_paper() -> None:
     networks = {case.network for case in study.cases([SIZES])}
     utilisations = {PRFCFS: 0.5, SQFCFS: 0.9, PRSTF: 0.7, PRSNUTF: 0.65, PRLSTF: 0.6}
     found = [run for network in networks for run in made(utilisations, network)]
-    outcome = closed_network.outcome_of(study, found, [SIZES])
+    outcome = closed_network_claims.outcome_of(study, found, [SIZES])
     (table,) = outcome.tables
     assert [(row["P"], row["N"]) for row in table.rows[:8]] == [
         (16, 16), (16, 32), (16, 48), (64, 64), (64, 128), (64, 192), (256, 256), (256, 768)
@@ -270,13 +256,13 @@ def test_more_processors_are_told_beside_those_of_the_paper() -> None:
 
 
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
-    assert closed_network.EXPECTED
-    for name, verdict in closed_network.EXPECTED.items():
-        assert closed_network.expected(name, NetworkStudy()) == verdict
-        assert closed_network.expected(name, NetworkStudy(29)) == UNDECIDED
-        assert closed_network.expected(name, NetworkStudy(seed=2)) == UNDECIDED
-        assert closed_network.expected(name, SMALL) == UNDECIDED
-    assert closed_network.expected("f99.nothing", NetworkStudy()) == UNDECIDED
+    assert EXPECTED
+    for name, verdict in EXPECTED.items():
+        assert closed_network_claims.expected(name, NetworkStudy()) == verdict
+        assert closed_network_claims.expected(name, NetworkStudy(29)) == UNDECIDED
+        assert closed_network_claims.expected(name, NetworkStudy(seed=2)) == UNDECIDED
+        assert closed_network_claims.expected(name, SMALL) == UNDECIDED
+    assert closed_network_claims.expected("f99.nothing", NetworkStudy()) == UNDECIDED
 
 
 def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
@@ -305,7 +291,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
 
 
 def test_the_verdicts_of_a_study_of_a_few_replications_are_all_told(runs: list[NetworkFigures]) -> None:
-    outcome = closed_network.outcome_of(SMALL, runs, [FIGURES])
+    outcome = closed_network_claims.outcome_of(SMALL, runs, [FIGURES])
     verdicts = {one.name: one.verdict for one in outcome.claims}
     assert len(verdicts) == len(outcome.claims)
     assert set(verdicts.values()) <= set(VERDICTS)
@@ -328,19 +314,4 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     told = dict(re.findall(r"^\| ([a-zA-Z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
     assert len(told) == 46
     decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS)}
-    assert decided == closed_network.EXPECTED
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["closed-network", "--workloads", "3"], "takes no --workloads"),
-        (["closed-network", "a.swf"], "takes no LOG"),
-        (["scojo", "--replications", "3"], "takes no --replications"),
-        (["closed-network", "--table", "7"], "figures, ties, maxima, errors, combinations, tails, stations, sizes"),
-    ],
-)
-def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert text in str(result.exception)
+    assert decided == EXPECTED

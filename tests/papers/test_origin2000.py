@@ -4,27 +4,35 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from qbatch.cli.paper import paper
+from qbatch.cli.main import app
 from qbatch.metrics import interval, measure
 from qbatch.model.errors import UsageError
 from qbatch.model.record import Schedule
 from qbatch.papers import evidence
-from qbatch.papers import origin2000_replicas as readings
-from qbatch.papers import origin2000_verdicts as verdicts
+from qbatch.papers import origin2000_claims as claims_of_paper
+from qbatch.papers.harness import Runner
 from qbatch.papers.markdown import markdown_of
-from qbatch.papers.origin2000 import expected, outcome_of, study_of
-from qbatch.papers.origin2000_runs import BOUNDED, POLICIES, Origin2000Case, Origin2000Figures, simulate, workload_of
-from qbatch.papers.origin2000_study import Origin2000Study, run_study
-from qbatch.papers.origin2000_why import EXPECTED, WHY
+from qbatch.papers.origin2000 import (
+    BOUNDED,
+    POLICIES,
+    Origin2000Case,
+    Origin2000Figures,
+    Origin2000Study,
+    simulate,
+    study_of,
+    workload_of,
+)
+from qbatch.papers.origin2000_claims import EXPECTED, RUNS, WHY, Months, expected, outcome_of, whole
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS, PaperOutcome
+from qbatch.papers.replicas import scaled
 from qbatch.policies import load_policy
 from qbatch.simulation import Options, prepare, run
 from qbatch.workloads.machines import load_machine
@@ -32,13 +40,11 @@ from qbatch.workloads.origin2000 import CLASSES, generate_month
 
 MONTHS = ("1999-12", "2000-02")
 STUDY = Origin2000Study(MONTHS, (1, 2), days=1, warmup_days=1)
-app = typer.Typer()
-app.command()(paper)
 
 
 @pytest.fixture(scope="module")
 def found() -> list[Origin2000Figures]:
-    return run_study(STUDY, workers=1)
+    return Runner(workers=1).runs(RUNS, STUDY.cases())
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def outcome(found: list[Origin2000Figures]) -> PaperOutcome:
 
 
 def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["origin2000", *arguments])
+    return CliRunner().invoke(app, ["paper", "origin2000", *arguments])
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -118,7 +124,8 @@ def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list
 def test_a_pool_gives_what_one_process_gives() -> None:
     study = Origin2000Study(("1999-12",), (1,), ("LSF*", "FCFS-bf"), days=1, warmup_days=1)
     told: list[tuple[int, int]] = []
-    assert run_study(study, lambda _, done, of: told.append((done, of)), workers=2) == run_study(study, workers=1)
+    pool = Runner(lambda _, done, of: told.append((done, of)), workers=2)
+    assert pool.runs(RUNS, study.cases()) == Runner(workers=1).runs(RUNS, study.cases())
     assert told == [(0, 2), (1, 2), (2, 2)]
 
 
@@ -248,21 +255,21 @@ def replicas(*policies: tuple[str, dict[str, Any]]) -> list[Origin2000Figures]:
 def told(
     row: Callable[..., list[Any]], runs: list[Origin2000Figures], months: tuple[str, ...] = ("2000-02",)
 ) -> dict[str, str]:
-    return {claim.name.partition(".")[2]: claim.verdict for claim in row(runs, months)}
+    return {claim.name.partition(".")[2]: claim.verdict for claim in row(Months(months, runs))}
 
 
 def test_row_1_both_ways() -> None:
     long = {"mean": 3.0, "p95": 9.0, "longest": 99.0}
-    holds = told(verdicts.row_1, replicas(("LSF*", long), ("FCFS-bf", {}), ("Priority-bf", {"mean": 1.1})))
+    holds = told(claims_of_paper.row_1, replicas(("LSF*", long), ("FCFS-bf", {}), ("Priority-bf", {"mean": 1.1})))
     assert holds == {"lsf-is-worse": HOLDS, "backfills-are-alike": HOLDS}
-    fails = told(verdicts.row_1, replicas(("LSF*", {}), ("FCFS-bf", long), ("Priority-bf", {})))
+    fails = told(claims_of_paper.row_1, replicas(("LSF*", {}), ("FCFS-bf", long), ("Priority-bf", {})))
     assert fails == {"lsf-is-worse": FAILS, "backfills-are-alike": FAILS}
 
 
 @pytest.mark.parametrize(("idle", "verdict"), [(0.01, HOLDS), (0.08, FAILS)])
 def test_row_2_both_ways(idle: float, verdict: str) -> None:
     runs = [made("LSF*", seed, kept_idle=idle + seed / 10_000) for seed in (1, 2, 3)]
-    assert told(verdicts.row_2, runs) == {"idle-under-specials": verdict}
+    assert told(claims_of_paper.row_2, runs) == {"idle-under-specials": verdict}
 
 
 @pytest.mark.parametrize(("steady", "verdict"), [("Priority-bf", HOLDS), ("LSF*", FAILS)])
@@ -273,16 +280,16 @@ def test_row_3_both_ways(steady: str, verdict: str) -> None:
         for month in MONTHS
         for seed in (1, 2, 3)
     ]
-    assert told(verdicts.row_3, runs, MONTHS) == {"lsf-varies-more": verdict}
-    assert told(verdicts.row_3, runs, MONTHS[:1]) == {"lsf-varies-more": UNCHECKED}
+    assert told(claims_of_paper.row_3, runs, MONTHS) == {"lsf-varies-more": verdict}
+    assert told(claims_of_paper.row_3, runs, MONTHS[:1]) == {"lsf-varies-more": UNCHECKED}
 
 
 def test_row_4_both_ways() -> None:
     short = {"mean": 0.5, "p95": 2.0, "slowdown": 3.0, "longest": 30.0}
     shorter = {"mean": 0.4, "p95": 1.0, "slowdown": 2.0, "longest": 60.0}
-    holds = told(verdicts.row_4, replicas(("Priority-bf", {}), ("LXF&W-bf", short), ("SJF-bf", shorter)))
+    holds = told(claims_of_paper.row_4, replicas(("Priority-bf", {}), ("LXF&W-bf", short), ("SJF-bf", shorter)))
     assert set(holds.values()) == {HOLDS}
-    fails = told(verdicts.row_4, replicas(("Priority-bf", shorter), ("LXF&W-bf", short), ("SJF-bf", {})))
+    fails = told(claims_of_paper.row_4, replicas(("Priority-bf", shorter), ("LXF&W-bf", short), ("SJF-bf", {})))
     assert set(fails.values()) == {FAILS}
 
 
@@ -291,21 +298,21 @@ def test_row_5_both_ways(mean: float, verdict: str) -> None:
     more = {"mean": mean}
     runs = replicas(("Priority-bf", {}), *((f"Priority-bf, D={depth}", {}) for depth in ("2", "4", "8", "16")))
     runs += replicas(("Priority-bf, D=all", more))
-    assert told(verdicts.row_5, runs) == {"one-reservation-is-enough": verdict}
-    (claim,) = verdicts.row_5([one for one in runs if one.case.seed == 1], ("2000-02",))
+    assert told(claims_of_paper.row_5, runs) == {"one-reservation-is-enough": verdict}
+    (claim,) = claims_of_paper.row_5(Months(("2000-02",), [one for one in runs if one.case.seed == 1]))
     assert "not judged: D=2 / D=1, max wait 1; " in claim.numbers
 
 
 def test_row_6_both_ways() -> None:
     holds = told(
-        verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", {"slowdown": 2.0}), ("/soon", {"slowdown": 5.0}))
+        claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", {"slowdown": 2.0}), ("/soon", {"slowdown": 5.0}))
     )
     assert set(holds.values()) == {HOLDS}
     harmed = {"mean": 2.0, "p95": 9.0, "longest": 60.0}
-    fails = told(verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", harmed), ("/soon", {"slowdown": 5.0})))
+    fails = told(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", harmed), ("/soon", {"slowdown": 5.0})))
     assert set(fails.values()) == {FAILS}
     helped = {"mean": 0.5, "p95": 2.0, "longest": 9.0, "slowdown": 2.0}
-    better = told(verdicts.row_6, replicas(("LXF&W-bf", {}), ("/immediate", helped), ("/soon", {"slowdown": 5.0})))
+    better = told(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", helped), ("/soon", {"slowdown": 5.0})))
     assert better["others-unharmed"] == HOLDS
     assert better["others-unchanged"] == FAILS
 
@@ -313,13 +320,13 @@ def test_row_6_both_ways() -> None:
 def test_row_7_both_ways() -> None:
     equal = {"p95": 1.0, "very_long": 90.0}
     holds = told(
-        verdicts.row_7,
+        claims_of_paper.row_7,
         replicas(("/immediate", {}), ("EQ-5m", {**equal, "placed": 0.999}), ("EQ-0m", equal), ("EQ-5m/>50hr", {})),
     )
     assert set(holds.values()) == {HOLDS}
     other = {"p95": 9.0, "mean": 9.0, "very_long": 1.0}
     fails = told(
-        verdicts.row_7,
+        claims_of_paper.row_7,
         replicas(("/immediate", {}), ("EQ-5m", {**other, "placed": 0.9}), ("EQ-0m", {}), ("EQ-5m/>50hr", {})),
     )
     assert set(fails.values()) == {FAILS}
@@ -334,15 +341,15 @@ def test_row_8_both_ways(busy: str, verdict: str) -> None:
         for month in ("2000-02", "2000-03")
         for seed in (1, 2, 3)
     ]
-    assert told(verdicts.row_8, runs, ("2000-02", "2000-03")) == {"high-load-differs-more": verdict}
+    assert told(claims_of_paper.row_8, runs, ("2000-02", "2000-03")) == {"high-load-differs-more": verdict}
 
 
 def test_row_9_both_ways() -> None:
     every = tuple((run_s, 9.0) for run_s in (30.0, 300.0, 3000.0, 30_000.0, 100_000.0))
     holds = [made("LSF*", seed, mean=9.0, longest=300.0, top=every) for seed in (1, 2, 3)]
-    assert set(told(verdicts.row_9, holds).values()) == {HOLDS}
+    assert set(told(claims_of_paper.row_9, holds).values()) == {HOLDS}
     fails = [made("LSF*", seed, mean=0.1, longest=30.0, top=every[1:]) for seed in (1, 2, 3)]
-    assert told(verdicts.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
+    assert told(claims_of_paper.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
 
 
 def test_a_replica_is_one_seed_in_all_months() -> None:
@@ -355,31 +362,34 @@ def test_a_replica_is_one_seed_in_all_months() -> None:
         for policy, mean in (("SJF-bf", mean), ("LXF&W-bf", 1.0))
         if (seed, month) != (1, "2000-02")
     ]
-    months, mean = ("2000-02", "2000-03", "1999-10"), readings.whole("wait_mean_s")
-    named = (runs, months, "SJF-bf", "LXF&W-bf", mean)
-    hours = [value / 3600 for value in readings.overall_values(runs, months, "SJF-bf", mean)]
-    assert hours == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
-    gaps = [value / 3600 for value in readings.overall_differences(*named)]
-    assert gaps == pytest.approx([(3 + 70) / 2 - 1, (4 + 90) / 2 - 1])
-    assert readings.overall_ratios(*named) == pytest.approx([(3 + 70) / 2, (4 + 90) / 2])
-    assert len(readings.differences(runs, "2000-03", "SJF-bf", "LXF&W-bf", mean)) == 3
+    months, mean = Months(("2000-02", "2000-03", "1999-10"), runs), whole("wait_mean_s")
+    hours = scaled(months.of("SJF-bf", mean), 1 / 3600)
+    assert hours == pytest.approx({2: (3 + 70) / 2, 3: (4 + 90) / 2})
+    gaps = scaled(months.more("SJF-bf", "LXF&W-bf", mean), 1 / 3600)
+    assert gaps == pytest.approx({2: (3 + 70) / 2 - 1, 3: (4 + 90) / 2 - 1})
+    assert months.ratio("SJF-bf", "LXF&W-bf", mean) == pytest.approx({2: (3 + 70) / 2, 3: (4 + 90) / 2})
+    assert len(months.at("2000-03").more("SJF-bf", "LXF&W-bf", mean)) == 3
 
 
 def test_where_the_longest_waits_are_rests_on_replicas_and_not_on_months() -> None:
     """Two months that differ make no interval wider or narrower: there are three replicas, not six."""
     top = {"2000-02": ((30.0, 9.0),) * 3 + ((300.0, 9.0),), "2000-03": ((30.0, 9.0),) + ((300.0, 9.0),) * 3}
     runs = [made("LSF*", seed, month, top=jobs) for month, jobs in top.items() for seed in (1, 2, 3)]
-    claim = verdicts.row_9(runs, tuple(top))[-1]
+    claim = claims_of_paper.row_9(Months(tuple(top), runs))[-1]
     assert "<1m, share of the 5 % 50 % [50, 50]" in claim.numbers
 
 
 def test_a_claim_names_first_what_speaks_against_it() -> None:
     findings = [evidence.above("a", [2.0, 2.1], 1.0), evidence.above("b", [0.1, 0.11], 1.0)]
-    claim = evidence.claim_of("x", "X", findings, why="because")
+    claim, other = evidence.explained(
+        [evidence.claim_of("x", "X", findings), evidence.claim_of("1.2.y", "Y", findings[:1])],
+        {"x": "because", "y": "no reason is needed"}, lambda name: UNDECIDED,
+    )  # fmt: skip
     assert (claim.answers, claim.counts) == ({"yes": 1, "no": 1}, "1 yes, 1 no")
     assert claim.numbers.startswith("b 0.105")
-    assert claim.why == "because"
-    assert not evidence.claim_of("x", "X", findings[:1], why="because").why
+    assert (claim.why, claim.expected) == ("because", UNDECIDED)
+    assert not other.why
+    assert evidence.explained([replace(other, verdict=FAILS)], {"y": "so"}, str)[0].why == "so"
 
 
 def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
@@ -387,7 +397,7 @@ def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
     months = study_of().months
     longest = dict.fromkeys(months, 900.0) | {months[0]: 50.0}
     runs = [made("LSF*", seed, month, longest=hours) for month, hours in longest.items() for seed in (1, 2, 3)]
-    (claim,) = [one for one in verdicts.row_9(runs, months) if one.name == "9.max-hundreds"]
+    (claim,) = [one for one in claims_of_paper.row_9(Months(months, runs)) if one.name == "9.max-hundreds"]
     assert (claim.verdict, claim.answers) == (FAILS, {"yes": 5, "no": 1})
     assert claim.together.startswith("1 yes: all months 76")
 
@@ -429,11 +439,11 @@ def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_the
 
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "origin2000-results.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "papers" / "origin2000-results.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| ([A-Z0-9]\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
     assert len(told) == 35
     assert {name: verdict for name, verdict in told.items() if verdict != HOLDS} == EXPECTED
-    whole, part = study_of(), study_of(["1999-12"])
+    whole, part = study_of(), study_of(months=["1999-12"])
     assert {expected(name, whole) for name in told} == {HOLDS, FAILS, CONTRADICTED, UNDECIDED}
     assert {expected(name, part) for name in told} == {HOLDS, CONTRADICTED, UNDECIDED}
     assert set(WHY) >= {name for name, verdict in EXPECTED.items() if verdict == FAILS}
@@ -456,8 +466,8 @@ def test_a_check_fails_on_what_is_not_known_and_only_on_that(
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match=r"--month '1999-21'.*1999-12"):
-        study_of(["1999-21"])
+        study_of(months=["1999-21"])
     with pytest.raises(UsageError, match="--days is 30"):
         study_of(days=30)
     assert isinstance(invoke("some.swf").exception, UsageError)
-    assert isinstance(CliRunner().invoke(app, ["sp2-backfilling", "--days", "2"]).exception, UsageError)
+    assert isinstance(CliRunner().invoke(app, ["paper", "sp2-backfilling", "--days", "2"]).exception, UsageError)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from qbatch.papers import origin2000_printed as printed
-from qbatch.papers.origin2000_why import EXPECTED
-from qbatch.papers.origin2000_workload import DrawnMonth, drawn_month, figure_1, statistics, table_4, workload_claims
+from qbatch.papers import origin2000_claims as printed
+from qbatch.papers.origin2000 import DrawnMonth, drawn_month
+from qbatch.papers.origin2000_claims import EXPECTED, figure_1, statistics, table_4, workload_claims
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNDECIDED
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
 

@@ -14,49 +14,43 @@ from qbatch.cli.main import app
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS
-from qbatch.papers import scojo, scojo_verdicts
-from qbatch.papers import scojo_study as study_module
+from qbatch.papers import scojo, scojo_claims
+from qbatch.papers.harness import Runner
 from qbatch.papers.markdown import markdown_of
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, VERDICTS
-from qbatch.papers.scojo_figures import (
-    counted_nodes,
-    nodes_of,
-    tree_table,
-)
-from qbatch.papers.scojo_printed import INTERARRIVAL_S, LABELS
-from qbatch.papers.scojo_runs import (
+from qbatch.papers.scojo import (
     CONSERVATIVE,
     EASY,
+    ESTIMATES,
     EXACT,
+    FIGURES,
     GROUPS,
+    INTERARRIVAL_S,
+    LABELS,
     LEX,
     MODEL,
     ONE,
+    PLAIN,
     SCHEMES,
+    SCHEMES_OF,
     SCOJO,
+    SIZES_PART,
     USERS,
     ScojoCase,
     ScojoFigures,
     ScojoSource,
+    ScojoStudy,
     cells_of,
+    counted_nodes,
     grouped_share,
     label_of,
+    nodes_of,
     seed_of,
     simulate,
     sized,
     workload_of,
 )
-from qbatch.papers.scojo_study import (
-    ESTIMATES,
-    FIGURES,
-    PLAIN,
-    SCHEMES_OF,
-    SIZES_PART,
-    KeptScojoRuns,
-    ScojoStudy,
-    run_study,
-    sources_hash,
-)
+from qbatch.papers.scojo_claims import EXPECTED, RUNS, tree_table
 from qbatch.policies import load_policy
 from qbatch.simulation import run
 from qbatch.simulation.calendar import Calendar
@@ -68,7 +62,7 @@ SMALL = ScojoStudy(2, jobs=40)
 
 @pytest.fixture(scope="module")
 def runs() -> list[ScojoFigures]:
-    return run_study(SMALL, workers=1)
+    return Runner(workers=1).runs(RUNS, SMALL.cases(tuple(SCHEMES_OF)))
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -180,7 +174,7 @@ def test_the_tree_has_the_nodes_of_table_2() -> None:
     rows = {row["jobs"]: row for row in tree_table().rows}
     assert rows[15]["paths"] == math.factorial(15)
     assert rows[8]["counted"] == rows[8]["nodes"]
-    (claim,) = scojo_verdicts.tree()
+    (claim,) = scojo_claims.tree()
     assert claim.verdict == HOLDS
 
 
@@ -204,35 +198,18 @@ def test_a_study_has_each_run_once() -> None:
     assert {case.source for case in study.cases([FIGURES])} == {MODEL, mute}
 
 
-def test_a_study_runs_only_what_is_not_kept(
-    runs: list[ScojoFigures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = KeptScojoRuns(tmp_path)
-    for one in runs[3:]:
-        kept.write(one)
-    asked: list[ScojoCase] = []
-    results = {one.case: one for one in runs}
-    monkeypatch.setattr(study_module, "simulate", lambda case: asked.append(case) or results[case])
-    told: list[int] = []
-    found = run_study(SMALL, tell=lambda what, done, of: told.append(done), workers=1, kept=kept)
-    assert found == runs
-    assert asked == [one.case for one in runs[:3]]
-    assert told == [len(runs) - 3 + made_now for made_now in range(4)]
-    assert len(kept.store) == len(runs)
-    assert not kept.read([ScojoCase(MODEL, 0, EXACT, SCOJO, 40, seed=7)]), "another seed"
-    monkeypatch.setattr(study_module, "sources_hash", lambda scheme: f"other sources of {scheme}")
-    assert not kept.read([runs[0].case])
-
-
 def test_a_run_depends_on_its_own_policy_only() -> None:
-    assert len(sources_hash(GROUPS)) == 64
-    assert sources_hash(GROUPS) != sources_hash(LEX), "what is asked for counts"
+    one, other, again = (ScojoCase(MODEL, place, EXACT, scheme) for place, scheme in ((0, GROUPS), (0, LEX), (1, GROUPS)))
+    assert len(RUNS.sources(one)) == 64
+    assert RUNS.sources(one) == RUNS.sources(again)
+    assert RUNS.sources(one) != RUNS.sources(other), "what is asked for counts"
     assert simulate(SMALL.cases([FIGURES])[3]) == simulate(SMALL.cases([FIGURES])[3])
 
 
 def test_two_processes_make_what_one_makes(runs: list[ScojoFigures]) -> None:
     results = {one.case: one for one in runs}
-    assert run_study(SMALL, [PLAIN], workers=2) == [results[case] for case in SMALL.cases([PLAIN])]
+    cases = SMALL.cases([PLAIN])
+    assert Runner(workers=2).runs(RUNS, cases) == [results[case] for case in cases]
 
 
 # ------------------------------------------------------------------------------------------------ logs
@@ -284,12 +261,12 @@ def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: P
 def test_what_is_known_of_a_verdict_is_only_of_whole_studies() -> None:
     blue = ScojoSource("sdsc-blue", "SDSC-BLUE", 1152)
     whole, part = ScojoStudy(20, ((blue, 3),), ("sdsc-blue",)), ScojoStudy(3)
-    assert scojo.EXPECTED
-    for name, verdict in scojo.EXPECTED.items():
+    assert EXPECTED
+    for name, verdict in EXPECTED.items():
         is_elsewhere = name.endswith(".lanl")
-        assert scojo.expected(name, whole) == (UNDECIDED if is_elsewhere else verdict), name
-        assert scojo.expected(name, part) == (verdict if name.startswith("t2.") else UNDECIDED), name
-    assert scojo.expected("f99.nothing", whole) == UNDECIDED
+        assert scojo_claims.expected(name, whole) == (UNDECIDED if is_elsewhere else verdict), name
+        assert scojo_claims.expected(name, part) == (verdict if name.startswith("t2.") else UNDECIDED), name
+    assert scojo_claims.expected("f99.nothing", whole) == UNDECIDED
 
 
 # ------------------------------------------------------------------------------------------------ command
@@ -333,7 +310,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
 def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{name}.swf", 90) for name in ("one", "two")]
     study = scojo.study_of(paths, workloads=2, jobs=40)
-    outcome = scojo.run_paper(study, workers=1, parts=["plain"])
+    outcome = scojo_claims.run_paper(study, ["plain"], Runner(workers=1))
     tables = {table.name: table for table in outcome.tables}
     counts = {(row["source"], row["estimates"]): row["workloads"] for row in tables["scojo-plain-changes"].rows}
     assert counts == {
@@ -350,20 +327,4 @@ def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
     assert len(told) == 60
     decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
-    assert decided == scojo.EXPECTED
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["scojo", "--subsets", "3"], "takes no --subsets"),
-        (["scojo", "--procs", "64"], "takes no --procs"),
-        (["scojo", "--no-figures"], "takes no --no-figures"),
-        (["qops", "--workloads", "3"], "takes no --workloads"),
-        (["scojo", "--table", "7"], "figures, sizes, estimates, plain"),
-    ],
-)
-def test_options_of_another_paper_are_refused(arguments: list[str], text: str) -> None:
-    result = CliRunner().invoke(app, ["paper", *arguments])
-    assert isinstance(result.exception, UsageError)
-    assert text in str(result.exception)
+    assert decided == EXPECTED

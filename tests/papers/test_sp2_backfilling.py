@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from qbatch.cli.paper import paper
-from qbatch.model.errors import InputError, OutputError, UsageError
+from qbatch.cli.main import app
+from qbatch.model.errors import InputError
 from qbatch.model.machine import one_host
-from qbatch.papers import sp2_backfilling
-from qbatch.papers import sp2_backfilling_runs as runs
+from qbatch.papers import sp2_backfilling as runs
 from qbatch.papers.evidence import inside
+from qbatch.papers.harness import Runner
 from qbatch.papers.record import HOLDS, VERDICTS, Claim, PaperOutcome
-from qbatch.papers.sp2_backfilling import is_kth, run_paper
-from qbatch.papers.sp2_backfilling_printed import USERS
-from qbatch.papers.sp2_backfilling_runs import MODEL_LOGS, ResampledMeans, month_files
-from qbatch.papers.sp2_backfilling_verdicts import with_resampled
+from qbatch.papers.sp2_backfilling import MODEL_LOGS, USERS, ResampledMeans, Sp2Study, month_files
+from qbatch.papers.sp2_backfilling_claims import is_kth, run_paper, with_resampled
 from qbatch.simulation import Options, prepare
 from qbatch.workloads import Log, generate_log, read_log, write_log
 from tests.harness import TRACES
@@ -29,8 +26,6 @@ from tests.harness import TRACES
 pytest.importorskip("matplotlib")
 
 KTH = TRACES / "KTH-SP2-1996-2.1-cln.swf.gz"
-app = typer.Typer()
-app.command()(paper)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,7 +33,7 @@ def _short_model() -> Iterator[None]:
     """Make the generated logs short, so that the suite also ends when the kernels run uncompiled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "MODEL_JOBS", 300)
-        patch.setattr(sp2_backfilling, "OWN_JOBS", 1500)
+        patch.setattr(runs, "OWN_JOBS", 1500)
         yield
 
 
@@ -57,11 +52,11 @@ def small_file(small_log: Log, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def small(small_log: Log) -> PaperOutcome:
-    return run_paper(small_log, procs=32, seeds=2)
+    return run_paper(Sp2Study(small_log, 32, (0, 1)))
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["sp2-backfilling", *arguments])
+    return CliRunner().invoke(app, ["paper", "sp2-backfilling", *arguments])
 
 
 def test_a_whole_run_has_every_table_claim_and_picture(small: PaperOutcome) -> None:
@@ -84,20 +79,20 @@ def test_only_drawn_estimates_have_an_interval(small: PaperOutcome) -> None:
 
 
 def test_the_same_seed_gives_the_same_figures(small: PaperOutcome, small_log: Log) -> None:
-    again = run_paper(small_log, procs=32, seeds=2, parts=("3",))
+    again = run_paper(Sp2Study(small_log, 32, (0, 1)), ("3",))
     assert again.tables[0].rows == next(table for table in small.tables if table.name == "table3").rows
-    assert run_paper(small_log, procs=32, seeds=2, seed=7, parts=("3",)).tables[0].rows != again.tables[0].rows
+    assert run_paper(Sp2Study(small_log, 32, (7, 8)), ("3",)).tables[0].rows != again.tables[0].rows
 
 
 def test_claims_that_rest_on_one_log_have_intervals_over_logs_of_its_weeks(small_log: Log) -> None:
     log = generate_log(jobs=1200, procs=32, load=0.8, seed=5)
-    outcome = run_paper(log, procs=32, seeds=4, parts=("2", "3"))
+    outcome = run_paper(Sp2Study(log, 32, (0, 1, 2, 3)), ("2", "3"))
     told = {claim.name: claim.together for claim in outcome.claims}
     of_weeks = {"table2.alike", "table3.inaccuracy-helps", "table3.users-are-worse", "table3.conservative-is-better"}
     assert {name for name, text in told.items() if text} == of_weeks
     values = [
         means[USERS]["conservative"] / means[USERS]["easy"]
-        for means in runs.run_resampled(runs.Bench(log, 32, (0, 1, 2, 3)), [USERS])
+        for means in runs.run_resampled(Sp2Study(log, 32, (0, 1, 2, 3)), [USERS])
     ]
     found = inside("conservative / EASY", values, 0.9, 1.1, is_ratio=True)
     assert found.found.low is not None
@@ -105,10 +100,10 @@ def test_claims_that_rest_on_one_log_have_intervals_over_logs_of_its_weeks(small
     assert told["table3.conservative-is-better"].count("conservative / EASY") == 6
     assert len({claim.verdict for claim in outcome.claims} - set(VERDICTS)) == 0
     # What is drawn moves with the seed; one log of weeks has no interval, and of a short log there are none.
-    other = run_paper(log, procs=32, seeds=4, seed=9, parts=("2",))
+    other = run_paper(Sp2Study(log, 32, (9, 10, 11, 12)), ("2",))
     assert other.claims[1].together not in ("", told["table2.alike"])
-    assert not any(claim.together for claim in run_paper(log, procs=32, seeds=1, parts=("2",)).claims)
-    assert not any(claim.together for claim in run_paper(small_log, procs=32, seeds=3, parts=("2",)).claims)
+    assert not any(claim.together for claim in run_paper(Sp2Study(log, 32, (0,)), ("2",)).claims)
+    assert not any(claim.together for claim in run_paper(Sp2Study(small_log, 32, (0, 1, 2)), ("2",)).claims)
 
 
 def test_claims_of_the_model_have_intervals_over_its_logs(small: PaperOutcome) -> None:
@@ -129,7 +124,7 @@ def test_a_week_without_jobs_leaves_out_one_resampled_log_and_not_the_paper(
         return log
 
     monkeypatch.setattr(runs, "resampled", refused)
-    assert len(runs.run_resampled(runs.Bench(small_log, 32, (0, 1, 2)), [USERS])) == 2
+    assert len(runs.run_resampled(Sp2Study(small_log, 32, (0, 1, 2)), [USERS])) == 2
 
 
 def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
@@ -152,7 +147,7 @@ def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
 
 def test_progress_is_told_to_its_end(small_log: Log) -> None:
     told: list[tuple[str, int, int]] = []
-    run_paper(small_log, procs=32, seeds=2, parts=("2", "figures"), tell=lambda *one: told.append(one))
+    run_paper(Sp2Study(small_log, 32, (0, 1)), ("2", "figures"), Runner(lambda *one: told.append(one)))
     assert [one for one in told if one[1] == one[2]] == [
         ("Table 2", 1, 1), ("Weeks resampled", 2, 2), ("Figures 9 and 10", 13, 13)
     ]  # fmt: skip
@@ -168,14 +163,14 @@ def test_the_months_of_the_logged_end_hold_each_job_once(small_log: Log) -> None
     assert np.array_equal(np.sort(np.concatenate([rows for _, rows in files])), np.arange(600))
     assert work.only(files[0][1]).number.tolist() == work.number[files[0][1]].tolist()
     assert month_files(small_log, prepare(small_log, one_host(32), Options())) is None
-    names = [table.name for table in run_paper(waited, procs=32, seeds=2, parts=("1", "2", "3")).tables]
+    names = [table.name for table in run_paper(Sp2Study(waited, 32, (0, 1)), ("1", "2", "3")).tables]
     assert {"table1-files", "table2-files", "table3-files"} <= set(names)
 
 
 def test_a_log_without_estimates_has_no_figure_11(small_log: Log) -> None:
     bare = Log(**{**{name: getattr(small_log, name) for name in ("name", "sha256", "header", "line")},
                   "columns": {**small_log.columns, "time_requested": np.full(600, -1, np.int32)}})  # fmt: skip
-    outcome = run_paper(bare, procs=32, seeds=2, parts=("3", "figures"))
+    outcome = run_paper(Sp2Study(bare, 32, (0, 1)), ("3", "figures"))
     verdicts = {claim.name: claim.verdict for claim in outcome.claims}
     assert "figure11" not in outcome.pictures
     assert verdicts["table3.users-are-worse"] == "cannot be checked on this log"
@@ -238,38 +233,12 @@ def test_check_fails_when_a_claim_does_not_hold() -> None:
     assert run(*arguments, "--check").exit_code == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["--list"], ["sp2-backfilling", "--list"]])
-def test_papers_are_listed(arguments: list[str]) -> None:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0
-    assert "sp2-backfilling" in result.stdout
-    assert "Feitelson" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        (["nothing"], UsageError, "no paper"),
-        (["sp2-backfilling", "--table", "4"], UsageError, "1, 2, 3, figures"),
-        (["sp2-backfilling", "--table", "figures", "--no-figures"], UsageError, "contradict"),
-        (["sp2-backfilling", "--replicas", "3"], UsageError, "it takes LOG, --table, --seeds"),
-        (["origin2000", "--seeds", "3"], UsageError, "it takes --months, --replicas"),
-        (["sp2-backfilling", "--out", "/nowhere/at/all"], OutputError, "does not exist"),
-        (["sp2-backfilling", "--out", __file__], OutputError, "is a file"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_any_work(arguments: list[str], error: type[Exception], text: str) -> None:
-    result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, error)
-    assert text in str(result.exception)
-
-
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="a real log takes minutes uncompiled")
 @pytest.mark.skipif(not KTH.exists(), reason=f"{KTH} is not on this machine; real logs are not part of the project")
 def test_on_kth_the_claims_of_tables_2_and_3_hold_and_month_by_month_the_numbers_too() -> None:
     log = read_log(str(KTH))
     assert is_kth(log)
-    outcome = run_paper(log, procs=100, seeds=3, parts=("2", "3", "figures"))
+    outcome = run_paper(Sp2Study(log, 100, (0, 1, 2)), ("2", "3", "figures"))
     verdicts = {claim.name: claim.verdict for claim in outcome.claims}
     held = {name for name, verdict in verdicts.items() if verdict == HOLDS}
     assert {name for name in verdicts if name.startswith(("table2", "table3", "figure11"))} <= held

@@ -5,17 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from qbatch.papers import scojo_changes, scojo_printed, scojo_verdicts
+from qbatch.papers import scojo, scojo_claims
 from qbatch.papers.evidence import above, change_interval
 from qbatch.papers.record import CONTRADICTED, FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
-from qbatch.papers.scojo_figures import (
-    change,
-    groups_table,
-    nodes_table,
-    sizes_table,
-)
-from qbatch.papers.scojo_replicas import RESPONSE, ScojoReplicas, slowdown
-from qbatch.papers.scojo_runs import (
+from qbatch.papers.replicas import Replicas
+from qbatch.papers.scojo import (
     BOTTOM,
     BOTTOM_ALONE,
     EXACT,
@@ -25,18 +19,25 @@ from qbatch.papers.scojo_runs import (
     MODEL,
     NO_DYNAMIC,
     NO_LEVEL2,
+    RESPONSE,
     SCHEMES,
     SCOJO,
     SCOJO_ALONE,
     WIDTHS,
     Facts,
+    Runs,
     ScojoCase,
     ScojoCell,
     ScojoFigures,
     ScojoSource,
+    Source,
     cell_name,
+    only,
+    pooled,
     sized,
+    slowdown,
 )
+from qbatch.papers.scojo_claims import change, groups_table, nodes_table, sizes_table
 from qbatch.policies.slice_rules import NAMES
 
 # ------------------------------------------------------------------------------------------------ verdicts
@@ -46,7 +47,7 @@ Numbers = Callable[[str, str, str, str], float]
 """Of a scheme, a field of its cells, a class and a width (``all`` for both): the number."""
 
 
-def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0) -> ScojoReplicas:
+def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, used: float = 0.0) -> Runs:
     """Return replicas of six workloads with made-up numbers, near each other."""
     made_runs = []
     for workload in range(6):
@@ -66,7 +67,12 @@ def made(numbers: Numbers, groups: Callable[[str], int] = lambda scheme: 60, use
                     [0, 1, 2], 1000, 50 + workload,
                 )
             )  # fmt: skip
-    return ScojoReplicas("model", made_runs)
+    return held("model", made_runs)
+
+
+def held(slug: str, runs: list[ScojoFigures]) -> Runs:
+    """Return runs of one source."""
+    return Replicas(Source(slug), ((one.case.scheme, one.case.workload, one) for one in runs))
 
 
 FIELDS = ("slowdown", "plain_slowdown", "worst", "response_s", "wait_s")
@@ -96,8 +102,8 @@ def as_printed(scheme: str, field: str, kind: str, width: str) -> float:
         gain[GROUPS_ALONE] = 0.86 * gain[SCOJO_ALONE]
     if field == "worst":
         gain |= {GROUPS_ALONE: {"long": 1.3, "medium": 0.8}.get(kind, 1.0), SCOJO_ALONE: 1.0}
-    for medium in scojo_printed.SIZES:
-        for long in scojo_printed.SIZES:
+    for medium in scojo.SIZES:
+        for long in scojo.SIZES:
             worse = (1.0 if long == 30 else 1.1) if kind == "long" else (1.05 if medium == 10 else 1.0)
             gain[sized(medium, long)] = gain[GROUPS] * worse
     return 1000 * gain.get(scheme, 1.0)
@@ -105,7 +111,7 @@ def as_printed(scheme: str, field: str, kind: str, width: str) -> float:
 
 def test_every_claim_holds_in_a_world_as_the_paper_has_it() -> None:
     model = made(as_printed, lambda scheme: 90 if scheme == GROUPS_ALONE else 60, used=0.01)
-    claims = by_name(scojo_verdicts.all_claims(model, {}) + scojo_verdicts.sizes(model))
+    claims = by_name(scojo_claims.all_claims(model, {}) + scojo_claims.sizes(model))
     found = {name: claim.verdict for name, claim in claims.items() if claim.verdict != HOLDS}
     logs = {f"{figure}.{slug}": UNCHECKED for slug in ("sdsc-blue", "lanl") for figure in ("t6", "t7", "f21")}
     assert found == {
@@ -124,7 +130,7 @@ def test_claims_of_a_gain_fail_where_there_is_a_loss() -> None:
         return 1000 * (2 - loss.get(scheme, 1.0) if width == "wide" else loss.get(scheme, 1.0))
 
     model = made(numbers, lambda scheme: 30)
-    claims = by_name(scojo_verdicts.all_claims(model, {}))
+    claims = by_name(scojo_claims.all_claims(model, {}))
     signs = (
         "f16.medium", "f16.long", "f16.narrow-medium", "f16.wide", "f16.text-medium", "f16.text-long", "abstract.gains",
         "conclusion.gains", "f23.response", "f23.by-12", "f24.wait", "f24.by-10", "f25.wait", "f25.by-5", "f27.gains",
@@ -139,9 +145,9 @@ def test_claims_of_a_gain_fail_where_there_is_a_loss() -> None:
 
 
 def test_claims_without_runs_or_with_one_workload_are_left_open() -> None:
-    nothing = by_name(scojo_verdicts.all_claims(ScojoReplicas("model", []), {}))
+    nothing = by_name(scojo_claims.all_claims(held("model", []), {}))
     assert nothing["f16.long"].verdict == UNDECIDED
-    assert by_name(scojo_verdicts.gains(made(as_printed).only(0)))["f16.long"].verdict == UNDECIDED
+    assert by_name(scojo_claims.gains(only(made(as_printed), 0)))["f16.long"].verdict == UNDECIDED
 
 
 def log_run(scheme: str, long: float, facts: Facts, groups: list[int]) -> ScojoFigures:
@@ -160,8 +166,8 @@ def test_a_window_of_a_log_is_held_to_what_is_printed_of_it() -> None:
     far = Facts([0.60, 0.30, 0.10], [0.012, 0.15, 0.838], [33, 112, 110], 336, 0.76, 0.5, 0.7)
     model = made(as_printed)
     for facts, gain, groups, verdict in ((near, 0.99, [0, 9, 1], HOLDS), (far, 0.5, [0, 30, 1], FAILS)):
-        log = ScojoReplicas("sdsc-blue", [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)])
-        claims = by_name(scojo_verdicts.on_log("sdsc-blue", model, log))
+        log = held("sdsc-blue", [log_run(SCOJO, 4.0, facts, [0, 0, 0]), log_run(GROUPS, 4.0 * gain, facts, groups)])
+        claims = by_name(scojo_claims.on_log("sdsc-blue", model, log))
         assert {claim.verdict for claim in claims.values()} == {verdict}, claims
     assert "medium -50.0 % (the model -12" in claims["f21.sdsc-blue"].numbers
 
@@ -169,9 +175,9 @@ def test_a_window_of_a_log_is_held_to_what_is_printed_of_it() -> None:
 def test_changes_are_averaged_by_logarithms() -> None:
     found = change_interval([0.5, 2.0])
     assert found.mean == pytest.approx(0.0), "half and twice take each other back"
-    assert change([0.9]) == "-10.0"
-    assert change([]) is None
-    assert re.fullmatch(r"-10\.0 \[-1[0-9.]+, -[0-9.]+\]", change([0.89, 0.9, 0.91]) or "")
+    assert change({0: 0.9}) == "-10.0"
+    assert change({}) is None
+    assert re.fullmatch(r"-10\.0 \[-1[0-9.]+, -[0-9.]+\]", change({0: 0.89, 1: 0.9, 2: 0.91}) or "")
     assert above("a", [1.1, 1.1, 1.1001], 9.0, " %", is_change=True).says == "yes"
     assert above("a", [1.1, 1.1, 1.1001], 11.0, " %", is_change=True).says == "no"
 
@@ -199,24 +205,24 @@ def test_tables_have_the_printed_numbers_beside_ours() -> None:
 
 def test_changes_are_told_by_class_and_by_width() -> None:
     model = made(as_printed)
-    by_class, by_width = scojo_changes.change_tables([model], "x", "X", [(GROUPS, SCOJO), (GROUPS, BOTTOM)])
+    by_class, by_width = scojo_claims.change_tables([model], "x", "X", [(GROUPS, SCOJO), (GROUPS, BOTTOM)])
     assert [row["base"] for row in by_class.rows] == [SCOJO, BOTTOM]
     assert str(by_class.rows[0]["long"]).startswith("-15.0 [")
     assert str(by_class.rows[0]["response"]).startswith("-12.0 [")
     assert str(by_width.rows[0]["long_wide"]).startswith("20.0 [")
     assert by_class.rows[0]["workloads"] == 6
-    none = scojo_changes.change_tables([ScojoReplicas("kth", [])], "x", "X", [(GROUPS, SCOJO)])
+    none = scojo_claims.change_tables([held("kth", [])], "x", "X", [(GROUPS, SCOJO)])
     assert none[0].rows == []
 
 
 def test_replicas_pair_by_workload() -> None:
     model = made(as_printed)
-    assert model.workloads == list(range(6))
+    assert model.numbers == list(range(6))
     ratio = model.ratio(GROUPS, SCOJO, RESPONSE)
     assert set(ratio) == set(range(6))
     assert ratio[3] == pytest.approx(0.88, abs=1e-3)
-    assert model.only(2).of(SCOJO, slowdown("long")) == {2: model.of(SCOJO, slowdown("long"))[2]}
+    assert only(model, 2).of(SCOJO, slowdown("long")) == {2: model.of(SCOJO, slowdown("long"))[2]}
     assert model.of("no such scheme", RESPONSE) == {}
-    whole = ScojoReplicas.pooled("all", [model, model.only(2)])
-    assert whole.workloads == [0, 1, 2, 3, 4, 5, 1002]
+    whole = pooled("all", [model, only(model, 2)])
+    assert whole.numbers == [0, 1, 2, 3, 4, 5, 1002]
     assert whole.ratio(GROUPS, SCOJO, RESPONSE)[1002] == ratio[2]

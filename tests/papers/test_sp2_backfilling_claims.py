@@ -1,27 +1,31 @@
-"""Verdicts on made-up numbers, and the registry."""
+"""The claims of Feitelson and Weil 1998 on made-up numbers, and the arithmetic of the printed tables (docs/spec/papers.md,
+R001)."""
+
+from itertools import pairwise
 
 import pytest
 
 from qbatch.metrics import interval
-from qbatch.model.errors import UsageError
-from qbatch.papers.record import (
-    CONTRADICTED,
-    FAILS,
-    HOLDS,
-    UNCHECKED,
-    UNDECIDED,
-    VERDICTS,
-    Claim,
-    Column,
-    Table,
-    Tolerance,
-    claim,
+from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, Claim
+from qbatch.papers.sp2_backfilling import (
+    FIGURE_11_FULL,
+    FIGURE_11_JOBS,
+    FIGURE_11_KILLED,
+    IUCC_JOBS,
+    KTH_JOBS,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    USERS,
+    EstimateFigures,
+    FactorFigures,
+    LoadFigures,
+    MonthFigures,
+    SizeFigures,
 )
-from qbatch.papers.registry import PAPERS, find_paper
-from qbatch.papers.sp2_backfilling_model import claims_of_figure_11, claims_of_figures_9_and_10, table_11
-from qbatch.papers.sp2_backfilling_printed import TABLE_2, TABLE_3, USERS
-from qbatch.papers.sp2_backfilling_runs import EstimateFigures, FactorFigures, LoadFigures, MonthFigures, SizeFigures
-from qbatch.papers.sp2_backfilling_verdicts import (
+from qbatch.papers.sp2_backfilling_claims import (
+    claims_of_figure_11,
+    claims_of_figures_9_and_10,
     claims_of_table_1,
     claims_of_table_2,
     claims_of_table_3,
@@ -29,7 +33,65 @@ from qbatch.papers.sp2_backfilling_verdicts import (
     table_1,
     table_2,
     table_3,
+    table_11,
 )
+
+# ------------------------------------------------------------------------------------------------ the printed tables
+
+
+def wins(pairs: list[tuple[int, int]]) -> tuple[int, int, int]:
+    """Return how often EASY is better, conservative is better, and neither."""
+    return (
+        sum(easy < conservative for easy, conservative in pairs),
+        sum(easy > conservative for easy, conservative in pairs),
+        sum(easy == conservative for easy, conservative in pairs),
+    )
+
+
+def test_the_jobs_of_table_1_add_up_to_the_text() -> None:
+    assert sum(jobs for jobs, _ in TABLE_1.values()) == IUCC_JOBS
+
+
+def test_who_wins_in_table_1_is_as_the_text_says() -> None:
+    on_33, _, on_58 = ([pairs[place] for _, pairs in TABLE_1.values()] for place in range(3))
+    assert wins(on_33) == (4, 4, 0)
+    assert wins(on_58) == (0, 4, 4)
+
+
+def test_in_table_1_a_smaller_machine_is_slower_in_every_month() -> None:
+    for _, pairs in TABLE_1.values():
+        assert all(small[place] > large[place] for small, large in pairwise(pairs) for place in (0, 1))
+
+
+def test_the_jobs_of_table_2_are_not_those_of_the_text() -> None:
+    assert sum(month.jobs for month in TABLE_2) == 28290 != KTH_JOBS
+
+
+def test_who_wins_in_table_2_is_as_the_text_says() -> None:
+    assert wins([(month.easy, month.conservative) for month in TABLE_2]) == (7, 4, 1)
+
+
+@pytest.mark.parametrize(("policy", "place", "mean"), [("easy", 0, 81.2), ("conservative", 1, 83.9)])
+def test_the_mean_of_table_2_is_the_row_of_users_in_table_3(policy: str, place: int, mean: float) -> None:
+    total = sum(month.jobs * getattr(month, policy) for month in TABLE_2)
+    assert total / sum(month.jobs for month in TABLE_2) == pytest.approx(mean, abs=0.05)
+    assert round(mean) == TABLE_3[USERS][place]
+
+
+def test_table_3_says_what_the_text_concludes() -> None:
+    drawn = {factor: pair for factor, pair in TABLE_3.items() if factor != USERS}
+    for place in (0, 1):
+        assert TABLE_3[USERS][place] > max(pair[place] for pair in drawn.values())
+        assert min(drawn[factor][place] for factor in (4, 11, 31)) < drawn[1][place]
+    assert all(conservative <= easy for easy, conservative in drawn.values())
+
+
+def test_the_percentages_of_figure_11() -> None:
+    assert round(100 * FIGURE_11_FULL / FIGURE_11_JOBS) == 16
+    assert round(100 * FIGURE_11_KILLED / FIGURE_11_FULL, 1) == 99.7
+
+
+# ------------------------------------------------------------------------------------------------ claims
 
 
 def month(label: str, easy: float, conservative: float, jobs: int = 100) -> MonthFigures:
@@ -38,39 +100,6 @@ def month(label: str, easy: float, conservative: float, jobs: int = 100) -> Mont
 
 def verdicts(claims: list[Claim]) -> dict[str, str]:
     return {one.name.partition(".")[2]: one.verdict for one in claims}
-
-
-def test_the_registry_knows_the_paper_and_suggests_it() -> None:
-    assert find_paper("sp2-backfilling") is PAPERS["sp2-backfilling"]
-    with pytest.raises(UsageError, match=r"no paper 'sp2-backfiling'.*sp2-backfilling"):
-        find_paper("sp2-backfiling")
-
-
-@pytest.mark.parametrize(
-    ("printed", "ours", "verdict"),
-    [
-        (100, 125, "within"),
-        (100, 126, "outside (+26 %)"),
-        (100, 74, "outside (-26 %)"),
-        (2, 11.9, "within"),
-        (2, 12.1, "outside (+505 %)"),
-        (None, 1, "-"),
-        (1, None, "-"),
-    ],
-)
-def test_a_number_is_within_the_share_or_the_amount(printed: float | None, ours: float | None, verdict: str) -> None:
-    assert Tolerance(0.25, 10).verdict(printed, ours) == verdict
-
-
-def test_a_claim_that_cannot_be_checked_is_neither_true_nor_false() -> None:
-    assert [claim("a", "", value, "").verdict for value in (True, False, None)] == [HOLDS, FAILS, UNCHECKED]
-
-
-def test_cells_of_a_table_as_text() -> None:
-    table = Table("t", "T", [Column("a", "A"), Column("b", "B", 1), Column("c", "C")], [{"a": 3, "b": 2.25}])
-    assert [column.heading for column in table.shown] == ["A", "B"]
-    assert table.texts() == [["3", "2.2"]]
-    assert table.document()["rows"] == [{"a": 3, "b": 2.25, "c": None}]
 
 
 @pytest.mark.parametrize(("easy_wins", "verdict"), [(9, HOLDS), (10, FAILS), (2, HOLDS), (1, FAILS)])
@@ -165,11 +194,3 @@ def test_figure_11_beside_the_printed_counts() -> None:
     assert {row["verdict"] for row in table_11(found, is_kth=True).rows} == {"within", "-"}
     assert set(verdicts(claims_of_figure_11(found, tells_kills=True)).values()) == {HOLDS}
     assert verdicts(claims_of_figure_11(found, tells_kills=False))["killed"] == UNCHECKED
-
-
-@pytest.mark.parametrize("verdict", VERDICTS)
-@pytest.mark.parametrize("expected", [HOLDS, FAILS, CONTRADICTED, UNDECIDED])
-def test_a_breach_is_a_claim_that_is_decided_otherwise_than_is_known(verdict: str, expected: str) -> None:
-    is_decided = verdict in (HOLDS, FAILS, CONTRADICTED)
-    wanted = is_decided and expected != UNDECIDED and verdict != expected
-    assert Claim("a", "A", verdict, "1", expected=expected).is_breach is wanted

@@ -1,15 +1,14 @@
-"""Runs that are kept: what comes back, when it does not, and what a study does with them."""
+"""The harness of the papers: runs that are kept, when they are made again, and what is told of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from qbatch.model.errors import InputError, OutputError
-from qbatch.papers import origin2000_kept as kept_module
-from qbatch.papers import origin2000_study as study_module
-from qbatch.papers.origin2000_kept import KeptOrigin2000Runs, sources_hash
-from qbatch.papers.origin2000_runs import POLICIES, Origin2000Case, Origin2000Figures
-from qbatch.papers.origin2000_study import Origin2000Study, run_study
+from qbatch.papers.harness import Runner, sources_hash
+from qbatch.papers.origin2000 import POLICIES, Origin2000Case, Origin2000Figures, Origin2000Study
+from qbatch.papers.origin2000_claims import RUNS
 from qbatch.sweeps import code as general_module
 from qbatch.sweeps.code import imported
 
@@ -18,18 +17,18 @@ STUDY = Origin2000Study(("1999-12",), (1, 2), ("LSF*", "EQ-5m/>50hr"), days=1, w
 
 @pytest.fixture(scope="module")
 def found() -> list[Origin2000Figures]:
-    return run_study(STUDY, workers=1)
+    return Runner(workers=1).runs(RUNS, STUDY.cases())
 
 
 def test_what_is_kept_comes_back_the_same(found: list[Origin2000Figures], tmp_path: Path) -> None:
-    kept = KeptOrigin2000Runs(tmp_path / "runs")
+    kept = RUNS.kept_in(tmp_path / "runs")
     assert not kept.read([found[0].case])
     for one in found:
         kept.write(one)
     with pytest.raises(OutputError, match="another process is at work there"):
-        KeptOrigin2000Runs(tmp_path / "runs")
+        RUNS.kept_in(tmp_path / "runs")
     del kept
-    again = KeptOrigin2000Runs(tmp_path / "runs")
+    again = RUNS.kept_in(tmp_path / "runs")
     there = again.read(STUDY.cases())
     assert [there[case] for case in STUDY.cases()] == found
     assert not again.read([Origin2000Case("1999-12", 1, "LSF*", 1, 2)]), "another warm-up"
@@ -37,58 +36,76 @@ def test_what_is_kept_comes_back_the_same(found: list[Origin2000Figures], tmp_pa
     assert again.read_count == len(found)
 
 
-def test_a_study_runs_only_what_is_not_kept(
-    found: list[Origin2000Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = KeptOrigin2000Runs(tmp_path)
+def test_a_study_runs_only_what_is_not_kept(found: list[Origin2000Figures], tmp_path: Path) -> None:
+    kept = RUNS.kept_in(tmp_path)
     kept.write(found[0])
     kept.write(found[3])
+    del kept
     made: list[Origin2000Case] = []
     results = {one.case: one for one in found}
-    monkeypatch.setattr(study_module, "simulate", lambda case: made.append(case) or results[case])
-    assert run_study(STUDY, workers=1, kept=kept) == found
+    counted = replace(RUNS, simulate=lambda case: made.append(case) or results[case])
+    told: list[int] = []
+    said: list[str] = []
+    runner = Runner(lambda what, done, of: told.append(done), 1, tmp_path, said.append)
+    assert runner.runs(counted, STUDY.cases()) == found
     assert made == [found[1].case, found[2].case]
-    assert kept.read_count == 2
-    made.clear()
-    assert run_study(STUDY, workers=1, kept=kept) == found
-    assert not made
+    assert told == [2, 3, 4]
+    assert runner.runs(counted, STUDY.cases()) == found
+    assert len(made) == 2
+    assert said == [f"{count} of 4 simulations were there already, in {tmp_path}" for count in (2, 4)]
 
 
 def test_a_change_of_the_sources_makes_it_run_again_and_a_broken_store_is_said(
-    found: list[Origin2000Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    found: list[Origin2000Figures], tmp_path: Path
 ) -> None:
-    kept = KeptOrigin2000Runs(tmp_path)
+    kept = RUNS.kept_in(tmp_path)
     kept.write(found[0])
-    with monkeypatch.context() as patch:
-        patch.setattr(kept_module, "sources_hash", lambda _: "other sources")
-        assert not kept.read([found[0].case])
+    kept.store.close()
+    other = replace(RUNS, sources=lambda _: "other sources").kept_in(tmp_path)
+    assert not other.read([found[0].case])
+    other.store.close()
+    kept = RUNS.kept_in(tmp_path)
     assert kept.read([found[0].case]) == {found[0].case: found[0]}
     kept.store.close()
     (tmp_path / "runs.sqlite").write_bytes(b"no database, " * 100)
     with pytest.raises(InputError, match=r"runs\.sqlite: is no store of runs"):
-        KeptOrigin2000Runs(tmp_path)
+        RUNS.kept_in(tmp_path)
 
 
 def test_a_policy_depends_on_its_own_module_and_not_on_those_of_the_others() -> None:
-    modules = imported({"qbatch.papers.origin2000_runs", "qbatch.policies.equispatial"})
+    modules = imported({"qbatch.papers.origin2000", "qbatch.policies.equispatial"})
     assert {
         "qbatch",
         "qbatch.policies.equispatial",
         "qbatch.engine.engine",
         "qbatch.workloads.origin2000.jobs",
     } <= modules
-    assert not {"qbatch.policies.lsf", "qbatch.policies.priority", "qbatch.papers.origin2000_verdicts"} & modules
+    others = {"qbatch.policies.lsf", "qbatch.policies.priority", "qbatch.papers.origin2000_claims", "qbatch.papers.harness"}
+    assert not others & modules
     assert "qbatch.planning.kernels.host_pass" in imported({"qbatch.policies.priority"})
 
 
 def test_every_policy_has_sources_of_its_own() -> None:
-    assert len({sources_hash(policy) for policy in POLICIES}) == len(POLICIES)
+    cases = [Origin2000Case("1999-12", 1, policy) for policy in POLICIES]
+    assert len({RUNS.sources(case) for case in cases}) == len(POLICIES)
+    assert RUNS.sources(cases[0]) == RUNS.sources(replace(cases[0], seed=2))
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_what_is_made_is_in_the_order_of_its_cases_and_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    runner = Runner(lambda *one: told.append(one), workers=2)
+    assert runner.made("halves", half_of, [6, 4, 2]) == [3, 2, 1]
+    assert told == [("halves", done, 3) for done in range(4)]
+
+
+def half_of(number: int) -> int:
+    return number // 2
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file/runs"):
-        KeptOrigin2000Runs(tmp_path / "file" / "runs")
+        Runner(folder=tmp_path / "file" / "runs").runs(replace(RUNS, simulate=pytest.fail), STUDY.cases())
 
 
 @pytest.mark.parametrize(
@@ -107,5 +124,5 @@ def test_words_about_the_sources_change_nothing(
     for each in ('"""Words."""\ndef f():\n    return 1\n', text):
         (tmp_path / "one.py").write_text(each)
         general_module._code.cache_clear()
-        found.add(sources_hash.__wrapped__("LSF*"))
+        found.add(sources_hash.__wrapped__("qbatch.one", "lsf"))
     assert (len(found) == 1) is is_same

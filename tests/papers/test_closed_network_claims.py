@@ -5,23 +5,30 @@ from itertools import product
 
 import pytest
 
-from qbatch.papers import closed_network_printed as printed
-from qbatch.papers.closed_network_beyond import error_tables
-from qbatch.papers.closed_network_figures import all_tables, maxima_table
-from qbatch.papers.closed_network_printed import (
+from qbatch.papers import closed_network as paper
+from qbatch.papers.closed_network import (
+    ERROR_STEPS,
+    ERRORS,
+    ESTIMATING,
+    FIGURES,
     JOBS,
     POLICIES,
     PRFCFS,
     PRLSTF,
     PRSNUTF,
+    PRSNUTF_STF,
     PRSTF,
     SQFCFS,
+    TIES,
     VARIATIONS,
+    NetworkCase,
+    NetworkFigures,
+    NetworkReplicas,
+    NetworkStudy,
+    asked,
 )
-from qbatch.papers.closed_network_replicas import NetworkReplicas
-from qbatch.papers.closed_network_runs import ESTIMATING, PRSNUTF_STF, NetworkCase, NetworkFigures, asked
-from qbatch.papers.closed_network_study import ERROR_STEPS, ERRORS, FIGURES, TIES, NetworkStudy
-from qbatch.papers.closed_network_verdicts import all_claims, errors
+from qbatch.papers.closed_network_beyond import error_tables
+from qbatch.papers.closed_network_claims import all_claims, all_tables, errors, maxima_table
 from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 from qbatch.simulation.network_run import NetworkMeasures
 from qbatch.workloads.network import Network
@@ -229,7 +236,7 @@ def test_many_replications_say_what_they_took() -> None:
 
 def ends(variation: float, policy: str, end: int) -> tuple[float, ...]:
     """Return the printed utilisations of a policy at the lowest (0) or the highest N (1), by d."""
-    return tuple(pair[end] for pair in printed.UTILISATION[variation][policy])
+    return tuple(pair[end] for pair in paper.TABLE_2[variation][policy])
 
 
 @pytest.mark.parametrize("variation", VARIATIONS)
@@ -249,7 +256,7 @@ def test_the_calibration_lies_within_the_tolerance_but_for_one_policy_with_heavy
     far = [
         (variation, policy)
         for variation, policy, end in product(VARIATIONS, POLICIES, (0, 1))
-        if abs(printed.CALIBRATED_UTILISATION[variation][policy][end] - ends(variation, policy, end)[1])
-        > printed.TOLERANCES[variation] + 1e-9
+        if abs(paper.CALIBRATED_UTILISATION[variation][policy][end] - ends(variation, policy, end)[1])
+        > paper.TOLERANCES[variation] + 1e-9
     ]
     assert far == [(4.0, PRSNUTF)]

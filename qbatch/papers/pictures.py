@@ -1,0 +1,71 @@
+"""What the pictures of all papers share: an empty one with its title, bars and lines of means with 95 % intervals, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qbatch.metrics import interval
+from qbatch.model.record import LogClock
+from qbatch.papers.record import half
+from qbatch.papers.replicas import Values, listed
+from qbatch.reports.plot_style import PALETTE, PlotRange, caption, legend_outside, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 0.8
+"""How much of the room of one place its bars take together."""
+
+
+def new_picture(height: float, title: str, name: str | None = None) -> Figure:
+    """Return an empty picture of this height in inches; ``name``: stands behind the title."""
+    return new_figure(PlotRange(name or "", (), 1, LogClock(), 0, 1, None if name else title), height, title)
+
+
+def shift(place: int, count: int, width: float = WIDTH) -> float:
+    """Return how far from the middle of a place one of several bars or points stands."""
+    return (place - (count - 1) / 2) * width / count
+
+
+def bars(
+    axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str
+) -> None:
+    """Draw the bars of one of ``count`` series, with the intervals of those of several values; one without values is left out.
+
+    ``at``: the middles of the places.  ``values``: of each bar, the values of the replicas.
+    """
+    found = [interval(listed(each)) for each in values]
+    means, halves = [one.mean or 0.0 for one in found], [half(one) or 0.0 for one in found]
+    where: NDArray[Any] = np.asarray(at) + shift(place, count)
+    axes.bar(where, means, WIDTH / count * 0.9, color=PALETTE[place % len(PALETTE)], label=label)
+    if any(halves):
+        axes.errorbar(where, means, halves, fmt="none", ecolor="#333333", elinewidth=0.6)
+
+
+def curve(
+    axes: Axes,
+    at: Sequence[float | None],
+    values: Sequence[Values | Sequence[float]],
+    factor: float = 1.0,
+    *,
+    has_bars: bool = True,
+    **look: Any,
+) -> None:
+    """Draw a line through means, each times a factor, with their intervals; a place without values is left out."""
+    found = [(place, interval(listed(each))) for place, each in zip(at, values, strict=True)]
+    where = [place for place, one in found if one.mean is not None and place is not None]
+    means = [factor * one.mean for _, one in found if one.mean is not None]
+    halves = [factor * (half(one) or 0.0) for _, one in found if one.mean is not None]
+    axes.errorbar(where, means, halves if has_bars else None, capsize=1.5, elinewidth=0.6, **look)
+
+
+def finished(figure: Figure, text: str) -> Figure:
+    """Return a picture with the legend of its first panel and a caption."""
+    legend_outside(figure, figure.axes[0])
+    caption(figure, text)
+    return figure
