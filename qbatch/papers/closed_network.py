@@ -22,7 +22,7 @@ from qbatch.workloads.network import Network
 
 # ------------------------------------------------------------------------------------------------ what the paper prints
 # Table 2 holds all its numbers: Figures 3 to 14 carry none.  The calibration is a C program that was written for
-docs/spec/papers.md # (R003) before any of this, with windows of 120,000 s at d = e = 20.
+# docs/spec/papers.md (R003) before any of this, with windows of 120,000 s at d = e = 20.
 
 PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF = "PrFCFS", "SQFCFS", "PrSTF", "PrSNUTF", "PrLSTF"
 POLICIES = (PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF)
