@@ -23,6 +23,16 @@ ADDED = {
     "panel of the monitor": (
         "Charts", {"qbatch/tui/panels/NAME.py", "qbatch/tui/panels/registry.py"}, {"qbatch/tui"},
     ),
+    "PBS command": (
+        "qmsg",
+        {"qbatch/daemon/handlers/jobs.py", "qbatch/cli/pbs/job_commands.py", "qbatch/cli/pbs/start.py", "qbatch/daemon/commands.py"},
+        {"qbatch/daemon", "qbatch/cli"},
+    ),
+    "paper": (
+        "closed_network",
+        {"qbatch/papers/registry.py", "qbatch/papers/NAME.py", "qbatch/papers/NAME_claims.py"},
+        {"qbatch/cli", "qbatch/library", "qbatch/reports"},
+    ),
 }  # fmt: skip
 """What was added, by its name in the code; the files that its checklist names; the folders in which the name is looked for."""
 
