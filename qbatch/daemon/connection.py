@@ -12,11 +12,11 @@ from collections import deque
 
 import msgspec
 
+from qbatch.daemon.connected_client import actor_of, permit_executor
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.own_policies import is_own
-from qbatch.daemon.peers import actor_of, permit_executor
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame

@@ -11,14 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.child import Child, ChildFailed
-from qbatch.daemon.clock import Clock
+from qbatch.daemon.clock import Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.forecast import ALL, Expected, forecast, is_hopeful
-from qbatch.daemon.pass_times import PassTimes
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
 from qbatch.planning.kernels.live import serve_compiled
 from qbatch.results.shown import moment, span

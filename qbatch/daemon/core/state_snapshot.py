@@ -14,8 +14,7 @@ import msgspec
 from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import BatchJob, Prepared
-from qbatch.daemon.core.source_state import SourceState
-from qbatch.daemon.core.state import ArrayState, Core, RunLimit
+from qbatch.daemon.core.state import ArrayState, Core, RunLimit, SourceState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot

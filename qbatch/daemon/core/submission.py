@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from qbatch.daemon.core import accounting, deadlines, dependencies, flow
+from qbatch.daemon.core import accounting, admission, dependencies, flow
 from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
-from qbatch.daemon.core.source_state import LOG_NUMBER
-from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
+from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
@@ -42,7 +41,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
         if known is not None:
             return known
     queue, prepared = check(core, actor, spec)
-    deadline = deadlines.asked(core, spec)
+    deadline = admission.deadline_asked(core, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
     if found:
         dependencies.refuse_cycle(core, None, found)

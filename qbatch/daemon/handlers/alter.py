@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import admission, deadlines, dependencies, flow, passes, run_limits, submission
+from qbatch.daemon.core import admission, dependencies, flow, passes, run_limits, submission
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
@@ -132,7 +132,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
         one.priority = spec.priority
         one.modified = core.now
         if has_other_deadline and not one.holds_hosts:
-            one.deadline, one.price = deadlines.asked(core, spec), None
+            one.deadline, one.price = admission.deadline_asked(core, spec), None
         if bits is not None:
             one.hold = (one.hold & kept) | bits
         if changes.not_before is not None:
@@ -170,11 +170,11 @@ def _ask_again(core: Core, job: BatchJob, spec: Spec, prepared: Prepared) -> Non
     Raises:
         Refusal: it cannot be kept.
     """
-    deadline = deadlines.asked(core, spec)
+    deadline = admission.deadline_asked(core, spec)
     assert deadline is not None
-    deadlines.check(core, core.queues[job.queue], prepared, deadline)
+    admission.check_deadline(core, core.queues[job.queue], prepared, deadline)
     passes.make_pass(core, core.pool_of(job))
-    reason = deadlines.refusal_of_change(core, _known(core, job), deadline, prepared)
+    reason = admission.refusal_of_deadline(core, _known(core, job), deadline, prepared)
     if reason is not None:
         raise admission.refusal_of(reason, core.id_of(job.key))
 

@@ -13,9 +13,8 @@ import msgspec
 
 from qbatch.daemon import attempts
 from qbatch.daemon.connected_client import ConnectedClient
-from qbatch.daemon.core.excess import excess
 from qbatch.daemon.core.flow import QUANTUM_OVER
-from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.handlers.verbs import handles, may_see
 from qbatch.daemon.service import Service

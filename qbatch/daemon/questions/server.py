@@ -21,9 +21,8 @@ from qbatch.daemon.core.state import Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import handles
 from qbatch.daemon.restore import add_snapshot
-from qbatch.daemon.service import Service
-from qbatch.daemon.trace_source import fed_log
-from qbatch.daemon.uninterrupted import to_its_end
+from qbatch.daemon.service import Service, to_its_end
+from qbatch.daemon.sources import fed_log
 from qbatch.distribution import __version__
 from qbatch.model.errors import suggestion
 from qbatch.results.shown import moment, span
