@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.spans import too_small
-from qbatch.workloads.accounting.assembly import AccountedJob, assemble
+from qbatch.workloads.accounting.assembly import assemble
 from qbatch.workloads.accounting.files import accounting_files, lines_of
 from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
@@ -138,16 +138,16 @@ def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
     return found[0]
 
 
-def _submit_when_eligible(jobs: list[AccountedJob]) -> None:
+def _submit_when_eligible(jobs: list[AccountingRecord]) -> None:
     """Count waits from when a job could have started: not from when it was held, dependent or asked for later."""
     for job in jobs:
-        last = job.start if job.start >= 0 else job.ended
+        last = job.start if job.start >= 0 else job.end
         job.submit = min(max(job.submit, job.eligible), last)
 
 
 def _chosen(
-    jobs: list[AccountedJob], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
-) -> list[AccountedJob]:
+    jobs: list[AccountingRecord], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
+) -> list[AccountingRecord]:
     """Leave out what the filters leave out, counted by filter."""
     chosen = []
     for job in jobs:
@@ -162,14 +162,14 @@ def _chosen(
     return chosen
 
 
-def _has_nodes(job: AccountedJob, tally: ImportTally) -> bool:
+def _has_nodes(job: AccountingRecord, tally: ImportTally) -> bool:
     if job.start >= 0 and job.nodes <= 0 and job.nodes_asked <= 0:
         tally.lose("without hosts, which --unit nodes counts", job.file, job.line)
         return False
     return True
 
 
-def _order(job: AccountedJob) -> tuple[int, list[int], int]:
+def _order(job: AccountingRecord) -> tuple[int, list[int], int]:
     return job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start
 
 
@@ -181,7 +181,7 @@ def _why(tally: ImportTally) -> str:
     return f": {told}" if told else ": they hold no record"
 
 
-def _left_out(jobs: list[AccountedJob], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
+def _left_out(jobs: list[AccountingRecord], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
     # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
     hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
@@ -203,7 +203,7 @@ def _shape(
 
 
 def _document(
-    form: str, files: list[str], jobs: list[AccountedJob], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
+    form: str, files: list[str], jobs: list[AccountingRecord], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
     zone_from: str,
 ) -> dict[str, Any]:  # fmt: skip
     ran = sum(1 for job in jobs if job.start >= 0)
