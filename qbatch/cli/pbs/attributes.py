@@ -10,29 +10,14 @@ from __future__ import annotations
 import re
 
 from qbatch.cli.pbs.command import TAKEN, CommandFault, Options
+from qbatch.wire.attributes import BY_NAME, JOB_ATTRIBUTES
 from qbatch.wire.identifiers import expand_id
 from qbatch.wire.staging import SANDBOXES, parse_staging
 
 ATTRIBUTE_OPTIONS: Options = {
-    "a": ("date_time", "The job may start from then on: [[CC]YY]MMDDhhmm[.SS]."),
-    "A": ("account_string", "A text for the accounting."),
-    "c": ("interval", "Checkpointing: n, s, c, w, c=minutes, w=minutes or u; kept and shown."),
-    "e": ("path", "The file for standard error, relative to the directory of the submission; a directory is taken too."),
-    "j": ("join", "Write both streams into one file: oe into that of output, eo into that of error, n into two."),
-    "k": ("keep", "Keep files on the host: letters of o, e, d, or n."),
+    **{each.letter: (each.argument, each.meaning) for each in JOB_ATTRIBUTES if each.argument},
     "l": ("resource_list", "What the job asks for: select=2:ncpus=4:mem=8gb, place=scatter, walltime=1:00:00, ..."),
-    "m": ("mail_events", "When to send mail: letters of a (abort), b (begin), e (end), j (each subjob), or n."),
-    "M": ("user_list", "To whom mail goes."),
     "n": ("", "Torque: the job takes whole hosts."),
-    "N": ("name", "The name of the job; without it that of the script."),
-    "o": ("path", "The file for standard output, as -e."),
-    "p": ("priority", "The user's priority, from -1024 to 1023."),
-    "P": ("project", "The project of the job."),
-    "r": ("y|n", "Whether the job may run again from its beginning."),
-    "R": ("o|e|oe", "Remove these files if the job ends well."),
-    "S": ("path_list", "The shell that runs the script."),
-    "u": ("user_list", "The user under whom the job runs: only the own one is taken."),
-    "v": ("variable_list", "Variables of the job's environment: A,B=x,C='x,y'."),
     "W": ("attribute=value", "Further attributes: depend=afterok:12, block=true, umask=022, stagein=..., sandbox=PRIVATE, ..."),
 }
 """Options of ``qsub`` and ``qalter``."""
@@ -63,23 +48,6 @@ SUBMISSION_OPTIONS: Options = {
 }
 """Options of ``qsub``: the union of those of OpenPBS and Torque."""
 
-LETTERS_OF = {
-    "Account_Name": "A", "Checkpoint": "c", "Error_Path": "e", "Execution_Time": "a", "Hold_Types": "h", "Job_Name": "N",
-    "Join_Path": "j", "Keep_Files": "k", "Mail_Points": "m", "Mail_Users": "M", "Output_Path": "o", "Priority": "p",
-    "Remove_Files": "R", "Rerunable": "r", "Shell_Path_List": "S", "User_List": "u", "Variable_List": "v",
-    "array_indices_submitted": "J", "project": "P",
-}  # fmt: skip
-"""Attributes that an option sets too."""
-
-OWN = (
-    "block", "depend", "group_list", "interactive", "max_run_subjobs", "release_nodes_on_stageout", "run_count", "sandbox",
-    "stagein", "stageout", "tolerate_node_failures", "umask",
-)  # fmt: skip
-"""Attributes that only -W sets."""
-
-_LISTS = ("depend", "stagein", "stageout", "group_list", "Mail_Users", "Shell_Path_List", "Variable_List", "User_List")
-"""Attributes whose values have commas."""
-
 _REFUSED = {
     "accounting_id": "the server sets it", "comment": "the server sets it", "estimated": "the server sets it",
     "exit_on_full": "there is nothing here that it could change", "keep": "write Keep_Files or -k",
@@ -87,7 +55,7 @@ _REFUSED = {
     "qos": "there is no Moab here to read it", "queue": "write -q", "x": "there is no Moab here to read it",
 }  # fmt: skip
 
-_NAMES = {name.lower(): name for name in (*LETTERS_OF, *OWN, *_REFUSED)}
+_NAMES = {name.lower(): name for name in (*BY_NAME, *_REFUSED)}
 _TRUE, _FALSE = ("true", "t", "1", "y"), ("false", "f", "0", "n")
 _DEPENDENCIES = {
     "after", "afterok", "afternotok", "afterany", "before", "beforeok", "beforenotok", "beforeany", "on", "synccount",
@@ -132,10 +100,10 @@ def read_attributes(value: str) -> dict[str, str]:
         if known and equals:
             last = known
             found[known] = text.strip()
-        elif last in _LISTS:
+        elif last in BY_NAME and BY_NAME[last].is_list:
             found[last] += f",{part.strip()}"
         elif equals and re.fullmatch(r"\w+", name.strip()):
-            names = ", ".join(sorted((*LETTERS_OF, *OWN), key=str.lower))
+            names = ", ".join(sorted(BY_NAME, key=str.lower))
             raise illegal("W", f"{name.strip()!r} is not known (known: {names})")
         elif part.strip():
             raise illegal("W", f"{part.strip()!r} is not of the form name=value")

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from qbatch.cli.pbs.attributes import LETTERS_OF, illegal, is_true, option_value, read_attributes
+from qbatch.cli.pbs.attributes import illegal, is_true, option_value, read_attributes
 from qbatch.cli.pbs.command import CommandFault
 from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.attributes import BY_LETTER, BY_NAME
 from qbatch.wire.deadlines import RESOURCE, with_offset
 from qbatch.wire.identifiers import parse_indices
 from qbatch.wire.requests import Spec
@@ -88,13 +89,12 @@ class Gathered:
         fields = self.fields
         if letter == "N":
             fields["name"] = check_name(letter, value, self.is_torque)
-        elif letter in _TEXTS:
-            fields[_TEXTS[letter]] = value.strip()
-        elif letter in _CHECKED:
-            name, check = _CHECKED[letter]
-            fields[name] = check(letter, value)
+        elif letter in _READERS:
+            fields[BY_LETTER[letter].field] = _READERS[letter](letter, value)
+        elif letter == "q":
+            fields["queue"] = value.strip()
         elif letter in "oe":
-            fields["output" if letter == "o" else "error"] = output_path(value, self.directory, self.environment)
+            fields[BY_LETTER[letter].field] = output_path(value, self.directory, self.environment)
         elif letter == "h":
             fields["hold"] = "u"
         elif letter == "V":
@@ -128,8 +128,8 @@ class Gathered:
                 if not re.fullmatch(r"[0-9]{1,11}", text):
                     raise illegal("W", "Execution_Time is a number of seconds since 1970")
                 self.fields["not_before"] = int(text) * MICROSECONDS
-            elif name in LETTERS_OF:
-                self._take_one(LETTERS_OF[name], option_value(name, text))
+            elif BY_NAME[name].letter:
+                self._take_one(BY_NAME[name].letter, option_value(name, text))
             elif name in ("stagein", "stageout") and name in self.attributes:
                 self.attributes[name] += f",{text}"
             else:
@@ -262,19 +262,27 @@ def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
 
 
+_UNUSED = ("interactive", "release_nodes_on_stageout", "tolerate_node_failures")
+"""Attributes of which only the value is taken that changes nothing."""
+
+
+def field_value(name: str, value: str) -> object:
+    """Return the value of a field of what an attribute says that only -W sets."""
+    if name == "block":
+        return is_true(value)
+    if name == "umask":
+        return int(value, 8)
+    return value.upper() if name == "sandbox" else value
+
+
 def _of_attributes(attributes: Mapping[str, str], extra: dict[str, str]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in attributes.items():
-        if name in ("depend", "group_list"):
-            fields[name] = value
-        elif name == "block":
-            fields["is_blocking"] = is_true(value)
-        elif name == "umask":
-            fields["umask"] = int(value, 8)
-        elif name == "sandbox":
-            extra[name] = value.upper()
-        elif name not in ("interactive", "release_nodes_on_stageout", "tolerate_node_failures"):
-            extra[name] = value
+        field = BY_NAME[name].field
+        if field in Spec.__struct_fields__:
+            fields[field] = field_value(name, value)
+        elif name not in _UNUSED:
+            extra[name] = str(field_value(name, value))
     return fields
 
 
@@ -380,18 +388,18 @@ def read_date(letter: str, value: str, now: float | None = None) -> int:
     return int(instant) * MICROSECONDS
 
 
-_TEXTS = {"A": "account", "M": "mail_users", "P": "project", "S": "shell"}
-_CHECKED: dict[str, tuple[str, Check]] = {
-    "a": ("not_before", read_date),
-    "c": ("checkpoint", _checkpoint),
-    "j": ("join", _choice("oe", "eo", "n")),
-    "k": ("keep", _letters("oedn")),
-    "m": ("mail_points", _letters("abefjpn")),
-    "p": ("priority", _priority),
-    "q": ("queue", lambda letter, value: value.strip()),
-    "r": ("is_rerunnable", _rerunnable),
-    "R": ("remove", _letters("oen")),
+_READERS: dict[str, Check] = {
+    **dict.fromkeys("AMPS", lambda letter, value: value.strip()),
+    "a": read_date,
+    "c": _checkpoint,
+    "j": _choice("oe", "eo", "n"),
+    "k": _letters("oedn"),
+    "m": _letters("abefjpn"),
+    "p": _priority,
+    "r": _rerunnable,
+    "R": _letters("oen"),
 }
+"""How the options are read that set one field."""
 
 
 def make_spec(fields: Mapping[str, object]) -> Spec:

@@ -13,6 +13,7 @@ from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.jobs import bits_for
 from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
+from qbatch.wire.attributes import JOB_ATTRIBUTES
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -20,21 +21,10 @@ from qbatch.wire.requests import Alter, Changes, Spec
 from qbatch.wire.resource_rules import unknown_resource
 from qbatch.wire.resources import parse_duration
 
-_SPEC_FIELDS = (
-    "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
-    "project", "group_list", "runtime", "variables", "depend", "checkpoint", "umask",
-)  # fmt: skip
-_WHILE_RUNNING = (
-    "mail_points",
-    "mail_users",
-    "is_rerunnable",
-    "account",
-    "project",
-    "group_list",
-    "slot_limit",
-    "output",
-    "error",
-)
+_SPEC_FIELDS = set(Spec.__struct_fields__) & set(Changes.__struct_fields__) - {"name", "resources", "hold", "not_before"}
+"""What is changed as it is given; the others have rules of their own."""
+
+_WHILE_RUNNING = {attribute.field for attribute in JOB_ATTRIBUTES if attribute.while_running}
 
 
 @handles(Alter)
@@ -66,7 +56,7 @@ def _check_running(
     Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who asks for more.
     """
     names = set(changes.resources or ())
-    if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= resources:
+    if not set(given) - {"resources"} <= _WHILE_RUNNING or not names <= resources:
         wrong = f" Resource_List.{min(names - resources)}" if names - resources else ""
         raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
     if "walltime" in names and not is_operator(actor):
