@@ -26,10 +26,10 @@ from qbatch.daemon.collector import spare_the_old
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot, steps
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.setting_back import set_back
 from qbatch.daemon.core.state import Account, Core, Ending
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import SHORTAGES
 from qbatch.daemon.own_policies import policies_in, try_out
 from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service

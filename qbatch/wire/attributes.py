@@ -1,7 +1,7 @@
 """The attributes that a user gives to a job, in one table.
 
-By it ``qsub`` with its directives and ``-W``, ``qalter``, ``qstat -f`` and ``qselect`` work, and by it the server knows what may be
-changed of a job that runs.  What ``qalter`` can change of a waiting job are the fields of
+By it ``qsub`` with its directives and ``-W``, ``qalter``, ``qstat -f`` and ``qselect`` work, and by it the server knows what may
+be changed of a job that runs.  What ``qalter`` can change of a waiting job are the fields of
 :class:`~qbatch.wire.requests.Changes`.
 """
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from qbatch.cli.pbs.attributes import ATTRIBUTE_OPTIONS, illegal
 from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault, operands_of
 from qbatch.cli.pbs.qsub import working_directory
-from qbatch.cli.pbs.submission import Gathered, field_value
+from qbatch.cli.pbs.submission import ATTRIBUTE_OPTIONS, Gathered, field_value, illegal
 from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resources import parse_demand

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from qbatch.cli.pbs.attributes import illegal
 from qbatch.cli.pbs.command import Call, Command, UsageFault, queue_of
-from qbatch.cli.pbs.submission import read_date
+from qbatch.cli.pbs.submission import illegal, read_date
 from qbatch.cli.pbs.text import plain
 from qbatch.wire.attributes import BY_LETTER
 from qbatch.wire.errors import Refusal

@@ -5,10 +5,9 @@ from __future__ import annotations
 from qbatch.daemon.core import accounting, dependencies, faults, run_limits, slots, steps
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttempts, FinalState, Prepared
+from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, BatchState, EarlierAttempts, FinalState, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
 from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Forget, Mail
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from qbatch.daemon.core import run_limits
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, PoolState, QueueState, machine_of, places_of
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.admission import refusal

@@ -12,9 +12,8 @@ from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
+from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchState, Slot, hold_text
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
-from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord

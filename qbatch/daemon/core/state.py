@@ -15,8 +15,7 @@ import msgspec
 
 from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
-from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
+from qbatch.daemon.core.job import NEXT, OVER, WAITING, Asked, BatchJob, BatchState, Prepared, Runs
 from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
@@ -430,7 +429,7 @@ class Core:
         """Change a job's state by what happened to it, every count of it, and the state of its array.
 
         Raises:
-            RuntimeError: that cannot happen in this state (:data:`.states.NEXT`); a defect of the server.
+            RuntimeError: that cannot happen in this state (:data:`.job.NEXT`); a defect of the server.
         """
         was, member = job.state, job.member
         state = NEXT[cause].get(was)

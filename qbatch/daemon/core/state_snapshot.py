@@ -13,9 +13,8 @@ import msgspec
 
 from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.job import BatchJob, BatchState, Prepared
 from qbatch.daemon.core.state import ArrayState, Core, RunLimit, SourceState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError

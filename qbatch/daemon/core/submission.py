@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from qbatch.daemon.core import accounting, admission, dependencies, flow
-from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
+from qbatch.daemon.core.job import Asked, BatchJob, BatchState, Listed, Prepared, hold_bits
 from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job

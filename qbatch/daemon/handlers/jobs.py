@@ -7,9 +7,8 @@ import signal as signals
 
 from qbatch.daemon.core import admission, explain, flow, passes, run_limits, submission
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BatchJob, hold_bits
+from qbatch.daemon.core.job import BatchJob, BatchState, hold_bits
 from qbatch.daemon.core.state import Actor, Append, Core, PoolState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
 from qbatch.model.errors import suggestion

@@ -10,7 +10,7 @@ from qbatch.daemon.core import flow, passes, state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
-from qbatch.daemon.forecast import ALL, ExpectedStarts, forecast
+from qbatch.daemon.forecasts import ALL, ExpectedStarts, forecast
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.settings import Settings

@@ -12,8 +12,8 @@ import qbatch.daemon.questions  # noqa: F401 - the table of verbs is filled befo
 from qbatch.cli.main import main
 from qbatch.daemon import attempts
 from qbatch.daemon.core import flow, passes
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.state import Core, PoolState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.handlers import verbs
 from qbatch.wire import requests
