@@ -15,7 +15,6 @@ from qbatch.daemon.core.state import Actor
 from qbatch.daemon.settings import Settings
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.requests import Request
 
 
 @lru_cache(maxsize=1024)
@@ -90,10 +89,6 @@ class ConnectedClient(Protocol):
         """Send a refusal."""
         ...
 
-    def refuse(self, request: Request, error: Refusal) -> None:
-        """Refuse a request."""
-        ...
-
     def go_on(self) -> None:
         """Have what it has sent handled: the state is back."""
         ...
@@ -108,7 +103,7 @@ class ConnectedClient(Protocol):
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that it has not read."""
+        """Bytes that it holds of answers that are not read, events aside: all subscribers share those."""
         ...
 
     def may_go_on(self) -> None:

@@ -189,6 +189,11 @@ class Service:
         """What it goes by."""
         return self.core.settings
 
+    @property
+    def now(self) -> int:
+        """The present instant: the clock's, or that of the state where commands were stamped with a later one."""
+        return max(self.core.now, self.clock.now())
+
     def take(self, client: ConnectedClient) -> bool:
         """Take a connected client, if there is room for it; no user has all of the room."""
         most = self.instance.most_connections

@@ -86,7 +86,7 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
         promised=job.promised,
         estimated_start=estimate,
         no_estimate=none,
-        now=max(core.now, service.clock.now()),
+        now=service.now,
     )
 
 
@@ -264,7 +264,7 @@ def _home(user: str) -> str:
 @handles(requests.Forecast)
 async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
-    made = max(service.core.now, service.clock.now())
+    made = service.now
     most = min(request.limit, MOST_FORECASTS) if request.limit > 0 else MOST_FORECASTS
     told = await service.forecasts.until(first=most)
     core = service.core

@@ -72,8 +72,7 @@ def queue_status(service: Service, client: ConnectedClient, request: requests.Qu
             found.append(queue_record(core, core.queue(name.partition("@")[0])))
         except Refusal as error:
             errors.append(error.record)
-    now = max(core.now, service.clock.now())
-    return Queues(queues=tuple(found), errors=tuple(errors), now=now, server=core.settings.name)
+    return Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 @handles(requests.HostStatus)
@@ -88,8 +87,7 @@ def host_status(service: Service, client: ConnectedClient, request: requests.Hos
         if name not in records
     ]
     found = tuple(records[name] for name in names if name in records)
-    now = max(core.now, service.clock.now())
-    return Hosts(hosts=found, errors=tuple(errors), now=now, server=core.settings.name)
+    return Hosts(hosts=found, errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 def phases(core: Core) -> Iterator[PhaseRecord]:
