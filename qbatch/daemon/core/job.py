@@ -9,7 +9,7 @@ knows.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -100,18 +100,11 @@ class Listed(dict[str, str]):
         self.text = ""
 
 
-class Asked(NamedTuple):
-    """What the resources of a specification ask for in a queue: in parts, for how long (microseconds), as the engine gets it, and
-    as ``Resource_List``."""
-
-    demand: Demand
-    walltime: int
-    request: Job
-    listed: Listed
-
-
 class Prepared:
-    """A specification that was read and checked once; equal submissions share one.
+    """A specification that was read and checked once for a queue; equal submissions share one.
+
+    ``demand``: what its resources ask for, in parts; ``walltime``: microseconds; ``request``: as the engine gets it; ``listed``:
+    as ``Resource_List``; ``indices``, ``slot_limit``: of an array.
 
     A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """

@@ -15,7 +15,7 @@ import msgspec
 
 from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import NEXT, OVER, WAITING, Asked, BatchJob, BatchState, Prepared, Runs
+from qbatch.daemon.core.job import NEXT, OVER, WAITING, BatchJob, BatchState, Prepared, Runs
 from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
@@ -326,7 +326,7 @@ class Core:
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
-        self.asked: OrderedDict[tuple[object, ...], Asked] = OrderedDict()
+        self.asked: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
