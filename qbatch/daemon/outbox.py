@@ -32,6 +32,12 @@ from qbatch.daemon.forecasts import Forecaster
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Outcome
 
+log = logging.getLogger("qbatch")
+
+
+MOST_MAILS = 8
+"""Mail commands that run at once."""
+
 
 class Waiters:
     """Two tables of promised answers: what is known when a job has started, and when it has ended."""
@@ -76,13 +82,6 @@ class Waiters:
                 table[key] = left
             else:
                 del table[key]
-
-
-log = logging.getLogger("qbatch")
-
-
-MOST_MAILS = 8
-"""Mail commands that run at once."""
 
 
 class Outbox:

@@ -47,7 +47,10 @@ from qbatch.wire.paths import LONGEST_SOCKET
 if TYPE_CHECKING:
     from qbatch.daemon.service import Service
 
-_FIRST = 3
+log = logging.getLogger("qbatch")
+
+SILENCE = 60.0
+"""Seconds between two lines of the log about the same shortage."""
 
 
 def passed_sockets() -> list[socket.socket]:
@@ -57,7 +60,7 @@ def passed_sockets() -> list[socket.socket]:
     if pid != str(os.getpid()) or not count.isdigit():
         return []
     found = []
-    for handle in range(_FIRST, _FIRST + int(count)):
+    for handle in range(3, 3 + int(count)):  # SD_LISTEN_FDS_START
         os.set_inheritable(handle, False)
         found.append(socket.socket(fileno=handle))
     return found
@@ -104,19 +107,11 @@ class Notifier:
                 self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")
 
 
-log = logging.getLogger("qbatch")
-
-
-SILENCE = 60.0
-"""Seconds between two lines of the log about the same shortage."""
-
-
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
     ``read_settings`` gives the configuration; it is called again on reload.  ``config_name``: the file, if it comes from one.
-    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave
-    nothing behind.
+    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.
     """
 
     state: Path

@@ -47,6 +47,32 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Hold, Request, Submit
 
+log = logging.getLogger("qbatch")
+
+AGAIN = 1.0
+"""Seconds until a full disk is tried again."""
+
+BUSY = 100
+"""Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
+half a second and 80 MB to it."""
+
+MOST_WAITING = 20_000
+"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
+
+MOST_CONNECTIONS = 12_000
+"""Connections at the same time, where the limit of descriptors lets so many be."""
+
+_SERVER = Actor(0, "qbatch", "qbatch", "manager")
+"""The server itself, where it gives a command."""
+
+_encode = msgspec.json.Encoder().encode
+
+Result = TypeVar("Result")
+
+
+class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
+    """The server had to stop for something that must not happen (1); its log holds the traceback."""
+
 
 class CommitGroup:
     """What one commit holds, and what follows it."""
@@ -60,10 +86,6 @@ class CommitGroup:
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
         return not (self.entries or self.replies or self.outbox)
-
-
-MOST_CONNECTIONS = 12_000
-"""Connections at the same time, where the limit of descriptors lets so many be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +118,6 @@ class Recovered:
     touched: tuple[str, ...]
 
 
-Result = TypeVar("Result")
-
-
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
     """Do some work and return its result; if the present task is cancelled meanwhile, that happens once the work is done."""
     task, is_cancelled = asyncio.ensure_future(work), False
@@ -112,29 +131,6 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
             task.exception()  # nobody waits for it any more
         raise asyncio.CancelledError
     return task.result()
-
-
-log = logging.getLogger("qbatch")
-
-AGAIN = 1.0
-"""Seconds until a full disk is tried again."""
-
-BUSY = 100
-"""Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
-half a second and 80 MB to it."""
-
-MOST_WAITING = 20_000
-"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
-
-
-class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
-    """The server had to stop for something that must not happen (1); its log holds the traceback."""
-
-
-_SERVER = Actor(0, "qbatch", "qbatch", "manager")
-"""The server itself, where it gives a command."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Service:

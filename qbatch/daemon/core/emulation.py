@@ -28,63 +28,6 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core
 
-Key = TypeVar("Key")
-"""By what the caller knows a job."""
-
-
-class EmulatedExecutor(Generic[Key]):
-    """Runs jobs as timers.
-
-    Args:
-        note: enters into the caller's calendar at which instant (microseconds) the end of which job falls due.
-    """
-
-    __slots__ = ("_note",)
-
-    def __init__(self, note: Callable[[int, Key], object]) -> None:
-        self._note = note
-
-    def launch(self, key: Key, procs: int, work: int, at: int) -> Progress:
-        """Start a job that takes ``work`` processor-microseconds, ``NEVER`` if its end is not known; return its progress."""
-        if work < 0:
-            return Progress(procs, at, 0, work)
-        due = at + time_left(work, procs)
-        self._note(due, key)
-        return Progress(procs, at, 0, work, due)
-
-    def pause(self, progress: Progress, at: int) -> None:
-        """Let a job stand still."""
-        progress.stand_still(at)
-
-    def resume(self, key: Key, progress: Progress, at: int) -> None:
-        """Let a job run on."""
-        progress.go_on(at)
-        if progress.due >= 0:
-            self._note(progress.due, key)
-
-    def resize(self, key: Key, progress: Progress, procs: int, at: int) -> None:
-        """Give a job another number of processors; one that stands still goes on standing still."""
-        is_running = progress.since >= 0
-        progress.stand_still(at)
-        progress.procs = procs
-        if is_running:
-            self.resume(key, progress, at)
-
-    def set_work(self, key: Key, progress: Progress, work: int, at: int) -> None:
-        """Let a job take another amount of work in all; one that has done more ends now."""
-        progress.work = work
-        self.resize(key, progress, progress.procs, at)
-
-    def fails_trial(self, machine: Machine, allocation: Allocation, used_memory: int) -> bool:
-        """Tell whether a trial cannot go on: its host counts memory, and the job uses more than it was given there."""
-        chunk = allocation[0]
-        return machine.hosts[chunk.host].memory > 0 and used_memory > chunk.memory
-
-    def give_up(self, progress: Progress) -> None:
-        """The end of a run does not come: its trial has failed."""
-        progress.due = NEVER
-
-
 _SLEEP = re.compile(r"^[ \t]*sleep[ \t]+([0-9]+(?:\.[0-9]+)?)([smhd]?)[ \t]*(?:[;#&\r].*)?$", re.MULTILINE)
 _LONGEST = 1000 * 365 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -162,3 +105,60 @@ def fate_of(core: Core, job: BatchJob) -> int:
         return spec.fate
     found = _FATE.findall(spec.script) if spec.script else ()
     return int(found[-1]) & 255 if found else 0
+
+
+Key = TypeVar("Key")
+"""By what the caller knows a job."""
+
+
+class EmulatedExecutor(Generic[Key]):
+    """Runs jobs as timers.
+
+    Args:
+        note: enters into the caller's calendar at which instant (microseconds) the end of which job falls due.
+    """
+
+    __slots__ = ("_note",)
+
+    def __init__(self, note: Callable[[int, Key], object]) -> None:
+        self._note = note
+
+    def launch(self, key: Key, procs: int, work: int, at: int) -> Progress:
+        """Start a job that takes ``work`` processor-microseconds, ``NEVER`` if its end is not known; return its progress."""
+        if work < 0:
+            return Progress(procs, at, 0, work)
+        due = at + time_left(work, procs)
+        self._note(due, key)
+        return Progress(procs, at, 0, work, due)
+
+    def pause(self, progress: Progress, at: int) -> None:
+        """Let a job stand still."""
+        progress.stand_still(at)
+
+    def resume(self, key: Key, progress: Progress, at: int) -> None:
+        """Let a job run on."""
+        progress.go_on(at)
+        if progress.due >= 0:
+            self._note(progress.due, key)
+
+    def resize(self, key: Key, progress: Progress, procs: int, at: int) -> None:
+        """Give a job another number of processors; one that stands still goes on standing still."""
+        is_running = progress.since >= 0
+        progress.stand_still(at)
+        progress.procs = procs
+        if is_running:
+            self.resume(key, progress, at)
+
+    def set_work(self, key: Key, progress: Progress, work: int, at: int) -> None:
+        """Let a job take another amount of work in all; one that has done more ends now."""
+        progress.work = work
+        self.resize(key, progress, progress.procs, at)
+
+    def fails_trial(self, machine: Machine, allocation: Allocation, used_memory: int) -> bool:
+        """Tell whether a trial cannot go on: its host counts memory, and the job uses more than it was given there."""
+        chunk = allocation[0]
+        return machine.hosts[chunk.host].memory > 0 and used_memory > chunk.memory
+
+    def give_up(self, progress: Progress) -> None:
+        """The end of a run does not come: its trial has failed."""
+        progress.due = NEVER

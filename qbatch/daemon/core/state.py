@@ -38,7 +38,9 @@ REFUSED_FOR = 1_000_000
 
 
 class SourceState(msgspec.Struct):
-    """``visits``: how often each job of the source has come.  ``at_work``: by sequence number, which of them a job or an array of
+    """Where the jobs of a source that reacts are, so that it knows again after a restart; the journal holds what arrived.
+
+    ``visits``: how often each job of the source has come.  ``at_work``: by sequence number, which of them a job or an array of
     the server is.  ``ended``: instants in microseconds and jobs of the source that have ended and are with its I/O station, which
     takes one after another, by instant and number.  ``io_end``: when the last one that has come back did so.
     """
