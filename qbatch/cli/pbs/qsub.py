@@ -12,7 +12,7 @@ from qbatch.cli.pbs.command import (
     Surroundings,
     UsageFault,
     parse_options,
-)  # fmt: skip
+)
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.format_attributes import price_text
 from qbatch.cli.pbs.submission import (

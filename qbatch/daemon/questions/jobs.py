@@ -32,7 +32,7 @@ from qbatch.wire.records import (
     OutputFiles,
     TrailEntry,
     Trails,
-)  # fmt: skip
+)
 
 MOST_FORECASTS = 100_000
 """Jobs in one answer."""

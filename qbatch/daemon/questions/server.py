@@ -38,7 +38,7 @@ from qbatch.wire.records import (
     Shadows,
     Text,
     Welcome,
-)  # fmt: skip
+)
 
 TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 SHADOW_ACTIONS = ("show", "set")
