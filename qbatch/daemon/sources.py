@@ -160,9 +160,6 @@ def _seconds(microseconds: int) -> str:
     return f"{whole}.{rest:06d}" if rest else str(whole)
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 class LiveNetwork:
     """The jobs of a closed network, which come back for as long as the server runs.
 
