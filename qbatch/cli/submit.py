@@ -115,10 +115,10 @@ def _uploaded(spec: Spec, socket: str | None) -> Spec:
 
 
 def _specification(options: list[str], words: list[str]) -> Spec:
-    """Return the specification that qsub would make of these options and this script or command."""
-    from qbatch.cli.pbs.attributes import SUBMISSION_OPTIONS
+    """Return what qsub would make of these options and this script or command."""
     from qbatch.cli.pbs.command import Call, CommandFault, OptionFault, UsageFault, parse_options, surroundings
     from qbatch.cli.pbs.qsub import specification
+    from qbatch.cli.pbs.submission import SUBMISSION_OPTIONS
 
     if len(words) == 1 and words[0] != "-" and "--" not in sys.argv and not Path(words[0]).is_file():
         raise InputError(f"{words[0]}: there is no such script (put a command after --)")

@@ -129,7 +129,7 @@ def _settings_for(
 
 
 def _live_network(network: Network, seed: int, mode: str, origin: int | None) -> Any:
-    from qbatch.daemon.network_source import LiveNetwork
+    from qbatch.daemon.sources import LiveNetwork
 
     return LiveNetwork(network, seed, origin if origin is not None else 0 if mode != "real" else time.time_ns() // 1000)
 

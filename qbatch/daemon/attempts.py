@@ -7,8 +7,7 @@ import pwd
 import shlex
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core.excess import limits_of
-from qbatch.daemon.core.records import asked_queue, output_path, slots_of
+from qbatch.daemon.core.records import asked_queue, limits_of, output_path, slots_of
 from qbatch.daemon.executors.attempt import Attempt
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.staging import parse_staging

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 
 from qbatch.model.errors import UsageError
 from qbatch.results.shown import span
@@ -176,3 +177,18 @@ def parse_time(text: str) -> tuple[str, float]:
             f"{FASTEST:g}"
         )
     return mode, speed
+
+
+@dataclass
+class PassTimes:
+    """``count`` passes took ``seconds`` in all, the longest of them ``longest`` seconds."""
+
+    count: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Note one pass."""
+        self.count += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)

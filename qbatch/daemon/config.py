@@ -23,7 +23,7 @@ from qbatch.daemon.settings import (
     duration,
     pool_on,
     written,
-)  # fmt: skip
+)
 from qbatch.model.errors import InputError, QbatchError, suggestion
 from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import machine_as_toml, machine_of_tables

@@ -12,11 +12,11 @@ from collections import deque
 
 import msgspec
 
+from qbatch.daemon.connected_client import actor_of, permit_executor
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.own_policies import is_own
-from qbatch.daemon.peers import actor_of, permit_executor
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
@@ -214,9 +214,9 @@ class Connection(asyncio.Protocol):
             else:
                 ask(service, self, request)
         except Refusal as error:
-            self.refuse(request, error)
+            self.fail(request.id, error)
         except Exception as error:
-            self.refuse(request, service.containment.question_failed(actor, request, error))
+            self.fail(request.id, service.containment.question_failed(actor, request, error))
 
     def _receive(self, request: Request, body: bytes) -> None:
         self.service.receive(self, request, body)
@@ -264,10 +264,6 @@ class Connection(asyncio.Protocol):
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
         self.put(encode(_encode(Reply(number, error=error.record))))
-
-    def refuse(self, request: Request, error: Refusal) -> None:
-        """Refuse a request."""
-        self.fail(request.id, error)
 
     def put(self, frame: bytes) -> None:
         """Send a frame, or keep it behind what the client has not read; one that leaves too much unread is closed."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
+from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.records import event_record
 from qbatch.daemon.core.state import Core, Happening
 from qbatch.daemon.unread import SharedFrame
@@ -26,14 +26,6 @@ class _EventFrame(msgspec.Struct):
     event: EventRecord
 
 
-class Subscriber(Protocol):
-    """Who gets events."""
-
-    def put(self, frame: bytes) -> None:
-        """Send a frame."""
-        ...
-
-
 class EventStream:
     """Tells subscribers; costs nothing where there is none.
 
@@ -43,7 +35,7 @@ class EventStream:
     ``last``: the number of the last event that was committed.
     """
 
-    def __init__(self, subscribers: Callable[[], Sequence[Subscriber]]) -> None:
+    def __init__(self, subscribers: Callable[[], Sequence[ConnectedClient]]) -> None:
         self.last = 0
         self._subscribers = subscribers
         self._told: ClockRecord | None = None
@@ -105,7 +97,7 @@ class EventStream:
         self._timer = None
         self.clock(core, record)
 
-    def _send(self, event: EventRecord, subscribers: Sequence[Subscriber]) -> None:
+    def _send(self, event: EventRecord, subscribers: Sequence[ConnectedClient]) -> None:
         if subscribers:
             frame = SharedFrame(encode(_encode(_EventFrame(event))))
             for subscriber in subscribers:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from qbatch.daemon.core.source_state import LOG_NUMBER
+from qbatch.daemon.core.state import LOG_NUMBER
 from qbatch.model.record import Int64Array, LogClock, Schedule, finished_run
 from qbatch.results.exports import Exportable, ExportedBar
 from qbatch.results.job_rows import ABSENT

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from qbatch.daemon.config import parse_config
-from qbatch.daemon.core import passes, reports, steps
+from qbatch.daemon.core import flow, passes, steps
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.source_state import OWNER
-from qbatch.daemon.core.state import Actor, Core
+from qbatch.daemon.core.state import OWNER, Actor, Core
 from qbatch.daemon.executors.attempt import Ended, Report, Started
 from qbatch.daemon.handlers import submit, verbs
 from qbatch.wire.errors import Refusal
@@ -115,7 +114,7 @@ def give(core: Core, entry: JournalEntry) -> None:
         return
     core.now = max(core.now, entry.at)
     if entry.report is not None:
-        reports.reported(core, entry.report)
+        flow.reported(core, entry.report)
         return
     if entry.kind == "s":
         settings = parse_config(entry.settings, "the configuration in the journal")

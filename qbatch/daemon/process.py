@@ -15,49 +15,103 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from qbatch.daemon import journal_entry, notify, running
+from qbatch.daemon import journal_entry, running
 from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.collector import spare_the_old
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.connection import Connection
 from qbatch.daemon.core import state_snapshot, steps
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.setting_back import set_back
 from qbatch.daemon.core.state import Account, Core, Ending
 from qbatch.daemon.executors.attempt import SHORTAGES
-from qbatch.daemon.instance import MOST_CONNECTIONS, Instance
 from qbatch.daemon.own_policies import policies_in, try_out
-from qbatch.daemon.recovered import Recovered
-from qbatch.daemon.service import Service
+from qbatch.daemon.service import MOST_CONNECTIONS, Instance, Recovered, Service
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.snapshots import Snapshots
+from qbatch.daemon.sources import TraceSource
 from qbatch.daemon.store import StorageError, Store, StoreOccupied
-from qbatch.daemon.trace_source import TraceSource
 from qbatch.daemon.unread import give_memory_back
-from qbatch.daemon.warming import Warming
+from qbatch.daemon.warm import Warming
 from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.policies.registry import load_policy
 from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
 
-log = logging.getLogger("qbatch")
+if TYPE_CHECKING:
+    from qbatch.daemon.service import Service
 
+log = logging.getLogger("qbatch")
 
 SILENCE = 60.0
 """Seconds between two lines of the log about the same shortage."""
+
+
+def passed_sockets() -> list[socket.socket]:
+    """Return the listening sockets that systemd passed to this process, and forget the variables that say so."""
+    pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "")
+    os.environ.pop("LISTEN_FDNAMES", None)
+    if pid != str(os.getpid()) or not count.isdigit():
+        return []
+    found = []
+    for handle in range(3, 3 + int(count)):  # SD_LISTEN_FDS_START
+        os.set_inheritable(handle, False)
+        found.append(socket.socket(fileno=handle))
+    return found
+
+
+class Notifier:
+    """Says to systemd how the daemon is; to nobody where there is no systemd."""
+
+    def __init__(self) -> None:
+        self.address = os.environ.pop("NOTIFY_SOCKET", "")
+        usec, pid = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", str(os.getpid()))
+        self.interval = int(usec) / 2e6 if usec.isdigit() and pid == str(os.getpid()) else 0.0
+
+    def send(self, text: str) -> None:
+        """Send lines such as ``READY=1``."""
+        if not self.address:
+            return
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            try:
+                channel.sendto(text.encode(), address)
+            except OSError:
+                return
+
+    def ready(self, status: str) -> None:
+        """Recovery is over, or the new configuration is in force."""
+        self.send(f"READY=1\nSTATUS={status}" if status else "READY=1")
+
+    def reloading(self) -> None:
+        """The configuration is being read again."""
+        self.send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """The daemon is about to end."""
+        self.send("STOPPING=1")
+
+    async def watch(self, service: Service) -> None:
+        """Feed the watchdog as long as the committer gets on: a probe goes through it each time."""
+        while True:
+            await asyncio.sleep(self.interval or 5.0)
+            if await service.gets_on(self.interval or 5.0):
+                queued = sum(queue.counts.get(BatchState.QUEUED, 0) for queue in service.core.queues.values())
+                running = sum(len(pool.running) for pool in service.core.pools)
+                self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")
 
 
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
     ``read_settings`` gives the configuration; it is called again on reload.  ``config_name``: the file, if it comes from one.
-    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.  ``is_private``: leave
-    nothing behind.
+    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.
     """
 
     state: Path
@@ -313,7 +367,7 @@ class _Daemon:
         )
         self.service = Service(core, store, clock, self._rebuild, instance, options.trace)
         self.snapshots = Snapshots(self.service)
-        self.notify = notify.Notifier()
+        self.notify = Notifier()
         self.server: asyncio.Server | None = None
         self.is_activated = False
 
@@ -388,7 +442,7 @@ class _Daemon:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(LoopErrors())
-        given = notify.passed_sockets()
+        given = passed_sockets()
         self.is_activated = bool(given)
         listener = given[0] if given else listen(self.options.socket_path)
         extra: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}

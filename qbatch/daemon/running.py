@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from qbatch.daemon.commands import link_commands
-from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Executor
 from qbatch.daemon.restore import RESTORED
 from qbatch.daemon.service import Service

@@ -12,40 +12,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
-from qbatch.daemon.commit_group import CommitGroup
 from qbatch.daemon.config import as_toml
 from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.containment import Containment
-from qbatch.daemon.core import reports, steps, submission
+from qbatch.daemon.core import flow, steps, submission
 from qbatch.daemon.core.reconfigure import reconfigure
-from qbatch.daemon.core.state import Actor, Core, Ending
+from qbatch.daemon.core.state import Account, Actor, Core, Effect, Ending
 from qbatch.daemon.core.steps import UNFINISHED
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.forecasts import Forecaster
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.instance import Instance
-from qbatch.daemon.outbox import Outbox
+from qbatch.daemon.outbox import Outbox, Waiters
 from qbatch.daemon.own_policies import OwnPolicies
-from qbatch.daemon.pass_driver import PassDriver
-from qbatch.daemon.recovered import Recovered
+from qbatch.daemon.pass_driver import Asker, PassDriver, WorkDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
+from qbatch.daemon.sources import LiveSource
 from qbatch.daemon.store import StorageError, StorageFull, Store
-from qbatch.daemon.trace_source import LiveSource
-from qbatch.daemon.uninterrupted import to_its_end
 from qbatch.daemon.unread import Unread
-from qbatch.daemon.waiters import Waiters
-from qbatch.daemon.work_driver import Asker, WorkDriver
 from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
@@ -63,15 +59,78 @@ half a second and 80 MB to it."""
 MOST_WAITING = 20_000
 """Commands that may wait for a commit; beyond it the answer is ``busy``."""
 
-
-class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
-    """The server had to stop for something that must not happen (1); its log holds the traceback."""
-
+MOST_CONNECTIONS = 12_000
+"""Connections at the same time, where the limit of descriptors lets so many be."""
 
 _SERVER = Actor(0, "qbatch", "qbatch", "manager")
 """The server itself, where it gives a command."""
 
 _encode = msgspec.json.Encoder().encode
+
+Result = TypeVar("Result")
+
+
+class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
+    """The server had to stop for something that must not happen (1); its log holds the traceback."""
+
+
+class CommitGroup:
+    """What one commit holds, and what follows it."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.outbox: list[Effect] = []
+        self.replies: list[tuple[ConnectedClient, int, object]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.entries or self.replies or self.outbox)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """The process in which a service runs, as far as the service is asked about it.
+
+    ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
+    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
+    """
+
+    started: int
+    socket: str
+    config: str
+    is_compiled: Callable[[], bool]
+    reload: Callable[[], Awaitable[str]]
+    most_connections: int = MOST_CONNECTIONS
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was read from the store.
+
+    ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's tail.  ``touched``: the live
+    jobs that the commands since the last pass were about.
+    """
+
+    core: Core
+    was_there: bool
+    records: list[Account]
+    touched: tuple[str, ...]
+
+
+async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do some work and return its result; if the present task is cancelled meanwhile, that happens once the work is done."""
+    task, is_cancelled = asyncio.ensure_future(work), False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more
+        raise asyncio.CancelledError
+    return task.result()
 
 
 class Service:
@@ -125,6 +184,11 @@ class Service:
     def settings(self) -> Settings:
         """What it goes by."""
         return self.core.settings
+
+    @property
+    def now(self) -> int:
+        """The present instant: the clock's, or that of the state where commands were stamped with a later one."""
+        return max(self.core.now, self.clock.now())
 
     def take(self, client: ConnectedClient) -> bool:
         """Take a connected client, if there is room for it; no user has all of the room."""
@@ -229,7 +293,7 @@ class Service:
             return
         if isinstance(said, Ended) and self.containment.has_failed(said.key):
             said = Ended(said.key, LOST, said.at, "the report of its end cannot be taken")
-        if reports.job_of(self.core, said.key) is None:
+        if flow.job_of_attempt(self.core, said.key) is None:
             if isinstance(said, Ended):
                 self.outbox.forget(said.key)
             return
@@ -237,7 +301,7 @@ class Service:
         try:
             self.core.now = max(self.core.now, self.pass_driver.instant())
             self._group.entries.append(journal_entry.report(self.core.now, said))
-            reports.reported(self.core, said)
+            flow.reported(self.core, said)
             self.collect()
         except Exception as error:
             if self.containment.report_failed(said.key, error):

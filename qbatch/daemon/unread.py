@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections import Counter
-from typing import Protocol
+
+from qbatch.daemon.connected_client import ConnectedClient
 
 MOST_OF_CONNECTION = 1 << 16
 """Unread bytes from which on nothing more is read from a connection."""
@@ -40,30 +41,15 @@ class SharedFrame(bytes):
     """An event as a frame: one copy for all subscribers."""
 
 
-class Reader(Protocol):
-    """A connection, as far as it is to be read by its client.  ``uid``: whose it is."""
-
-    uid: int
-
-    @property
-    def unread(self) -> int:
-        """Bytes that it holds of answers that are not read, events aside: all subscribers share those."""
-        ...
-
-    def may_go_on(self) -> None:
-        """It waits no more."""
-        ...
-
-
 class Unread:
     """The unread answers of all connections."""
 
     def __init__(self) -> None:
-        self._sizes: dict[Reader, int] = {}
+        self._sizes: dict[ConnectedClient, int] = {}
         self._of_user: Counter[int] = Counter()
         self._total = 0
         self._most = 0
-        self._waiting: dict[Reader, None] = {}
+        self._waiting: dict[ConnectedClient, None] = {}
         self._turns: dict[int, asyncio.Lock] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -71,7 +57,7 @@ class Unread:
         """Return what is held while a page is read from the store for a user, or a script is checked: one at a time."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
-    def note(self, reader: Reader) -> None:
+    def note(self, reader: ConnectedClient) -> None:
         """Note what a connection has unread, after something was sent or when it is closed."""
         size, before = reader.unread, self._sizes.get(reader, 0)
         if size == before:
@@ -87,7 +73,7 @@ class Unread:
             self._most = self._total
             asyncio.get_running_loop().call_later(1.0, self._trim)
 
-    def must_wait(self, reader: Reader, *, is_long: bool) -> bool:
+    def must_wait(self, reader: ConnectedClient, *, is_long: bool) -> bool:
         """Tell whether an answer to a connection must wait; its ``may_go_on`` is then called when it may be tried again.
 
         ``is_long``: the answer may be long.
@@ -102,7 +88,7 @@ class Unread:
         self._waiting[reader] = None
         return True
 
-    def forget(self, reader: Reader) -> None:
+    def forget(self, reader: ConnectedClient) -> None:
         """A connection is closed."""
         self._waiting.pop(reader, None)
         self.note(reader)

@@ -3,25 +3,110 @@
 Made for a child process of a daemon, which serves with plain Python meanwhile.  It leads a small life of a daemon
 under each policy on each kind of machine: what is compiled depends on the arrays that are handed in, and
 nobody knows them better than the engine.  A stamp beside the cache says that a policy is warm; it goes
-with the cache when a kernel changes.
+with the cache when a kernel changes.  ``Warming`` is the daemon's side: the plain form of the kernels serves until it is busy.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from qbatch.engine.engine import Engine
-from qbatch.model.errors import QbatchError, UsageError
+from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
-from qbatch.planning.kernels.live import compile_at_once
+from qbatch.planning.kernels.live import compile_at_once, serve_compiled, serve_uncompiled
 from qbatch.policies.registry import load_policy
+
+log = logging.getLogger("qbatch")
+
+
+BIG = 5000
+"""Waiting jobs from which a pass in plain Python would take too long: the kernels are loaded before the first one."""
+
+QUIET = 0.3
+"""Seconds without a commit after which loading the kernels disturbs nobody."""
+
+PATIENCE = 5.0
+"""Seconds after which they are loaded all the same."""
+
+
+class Warming:
+    """Compiles what some policies need, beside the daemon, and loads it in a quiet moment."""
+
+    def __init__(self, policies: list[str]) -> None:
+        self.policies = list(dict.fromkeys(policies))
+        self._is_over = False
+        serve_uncompiled()
+
+    def is_over(self) -> bool:
+        """Whether compiled kernels serve."""
+        return self._is_over
+
+    def before_the_first_pass(self, waiting: int) -> None:
+        """With many jobs waiting, or many passes to make again, load at once what is in the cache."""
+        if not self._is_over and waiting >= BIG and self._is_cached():
+            self._load()
+
+    def _is_cached(self) -> bool:
+        try:
+            return is_warm(self.policies)
+        except InputError as error:
+            log.warning("%s; the plain form of the kernels serves", error)
+            return False
+
+    def _load(self) -> None:
+        serve_compiled()
+        warm(self.policies)
+        self._is_over = True
+
+    async def run(self, is_busy: asyncio.Event, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
+        """Once the daemon is busy, compile in a child process where the cache has nothing; load when nobody waits for an answer
+        or the queue has become long."""
+        if self._is_over:
+            return
+        await is_busy.wait()
+        if not self._is_cached() and not await self._compile():
+            return
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            before = commits()
+            await asyncio.sleep(QUIET)
+            if commits() == before or waiting() >= BIG:
+                break
+        self._load()
+        log.info("compiled kernels serve")
+
+    async def _compile(self) -> bool:
+        log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
+        command = (sys.executable, "-m", "qbatch.daemon.warm", *self.policies)
+        child = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            _, said = await child.communicate()
+        except asyncio.CancelledError:
+            child.kill()
+            raise
+        if child.returncode != 0:
+            lines = said.decode("utf-8", "replace").strip().splitlines()
+            log.warning(
+                "kernels cannot be compiled (%s); their plain form serves on", lines[-1] if lines else child.returncode
+            )
+            return False
+        return True
+
 
 _SECOND = 1_000_000
 _MACHINES = (

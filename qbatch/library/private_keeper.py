@@ -202,8 +202,7 @@ def _stop_jobs(root: str) -> None:
     """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and remove it."""
     from pathlib import Path
 
-    from qbatch.daemon.executors.process_directory import Alive, RunDirectory
-    from qbatch.daemon.executors.process_leftovers import discard
+    from qbatch.daemon.executors.process_directory import Alive, RunDirectory, discard
 
     try:
         names = [name for name in os.listdir(root) if os.path.isdir(f"{root}/{name}")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -142,20 +141,3 @@ def _owed(done: Schedule, clock: list[Slice]) -> list[Int64Array]:
 
         owed.append(until(done.end) - until(done.start))
     return owed
-
-
-def shares_of(done: Schedule, rules: SliceRules) -> tuple[float, float, float] | None:
-    """Return each class's share of the slices' time over the spans in which all classes were present; None if there are none."""
-    kinds = classes_of(done, rules)
-    total = np.zeros(3)
-    counts = np.zeros(3, np.int64)
-    clock = clock_of(done, rules)
-    rounds = _rounds(done, kinds)
-    for (begin, _, change), (end, _, _) in pairwise(rounds):
-        counts += change
-        if end > begin and (counts > 0).all():
-            for each in clock:
-                if each.kind >= 0:
-                    total[each.kind] += max(min(end, each.end) - max(begin, each.start), 0)
-    whole = total.sum()
-    return (float(total[0] / whole), float(total[1] / whole), float(total[2] / whole)) if whole else None

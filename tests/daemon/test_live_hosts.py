@@ -18,7 +18,7 @@ from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.state import Core, Ending
 from qbatch.daemon.export import exportable_of
 from qbatch.daemon.settings import Queue, Settings, pool_on
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.sources import TraceSource
 from qbatch.model.job_class import JobClass
 from qbatch.model.machine import Host, Machine
 from qbatch.model.machine_file import parse_machine

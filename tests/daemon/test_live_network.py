@@ -16,8 +16,8 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.state import Actor, Core, Ending
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.network_source import LiveNetwork
 from qbatch.daemon.settings import Queue, Settings, pool_on
+from qbatch.daemon.sources import LiveNetwork
 from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
 from qbatch.simulation.drivers import run

@@ -13,7 +13,7 @@ import pytest
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core, Ending
 from qbatch.daemon.settings import Pool, Queue, Settings
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.sources import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.model.record import Schedule, Workload
 from qbatch.policies.registry import load_policy

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from qbatch.daemon.uninterrupted import to_its_end
+from qbatch.daemon.service import to_its_end
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -25,8 +25,8 @@ ADDED = {
     ),
     "PBS command": (
         "qmsg",
-        {"qbatch/daemon/handlers/jobs.py", "qbatch/cli/pbs/job_commands.py", "qbatch/cli/pbs/start.py", "qbatch/daemon/commands.py"},
-        {"qbatch/daemon", "qbatch/cli"},
+        {"qbatch/daemon/handlers/jobs.py", "qbatch/cli/pbs/job_commands.py", "qbatch/cli/pbs/start.py",
+        "qbatch/daemon/commands.py"}, {"qbatch/daemon", "qbatch/cli"},
     ),
     "paper": (
         "closed_network",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from qbatch.daemon.warming import BIG, Warming
+from qbatch.daemon.warm import BIG, Warming
 from qbatch.model.errors import InputError
 from qbatch.planning.kernels import jit, live
 from qbatch.wire.paths import cache_directory

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from qbatch.cli.pbs.text import MICROSECONDS, ctime
+from qbatch.wire.attributes import JOB_ATTRIBUTES
 from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration, format_size
 
@@ -18,7 +19,7 @@ STATE_COUNTS = (
     ("Exiting", "E"),
     ("Begun", "B"),
 )
-_NAMES_OF_EXTRA = {"remove": "Remove_Files", "user_list": "User_List", "init_dir": "init_work_dir"}
+_NAMES_OF_EXTRA = {**{each.field: each.name for each in JOB_ATTRIBUTES}, "init_dir": "init_work_dir"}
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
 _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expired", "XF"))

@@ -3,14 +3,131 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from qbatch.cli.pbs.command import TAKEN, VERSION, Call, Command, UsageFault, code_of
-from qbatch.cli.pbs.format_attributes import host_attributes, torque_host_attributes
-from qbatch.cli.pbs.format_full import json_document, separated
-from qbatch.cli.pbs.format_nodes import block_text, host_line, host_object, summary_line, summary_object, summary_table
-from qbatch.cli.pbs.text import MICROSECONDS
-from qbatch.wire.records import Hosts, Outcomes
+from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, torque_host_attributes
+from qbatch.cli.pbs.format_full import json_document, json_object, separated
+from qbatch.cli.pbs.text import MICROSECONDS, cell, plain, whole_cell
+from qbatch.wire.records import HostRecord, Hosts, Outcomes
 from qbatch.wire.requests import HostControl, HostStatus
+
+_Value = str | int | list[str]
+
+
+class NodeColumn(NamedTuple):
+    """A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: text, flush left; 0: as
+    long as it is).  Source: OpenPBS, pbsnodes.c, prt_node_summary."""
+
+    dsv: str
+    json: str
+    width: int
+
+
+_HEADER = (
+    "vnode           state           OS       hardware host            queue        mem     ncpus   nmics   ngpus  "
+    "comment\n"
+    "--------------- --------------- -------- -------- --------------- ---------- -------- ------- ------- ------- "
+    "---------\n"
+)
+_COLUMNS = tuple(
+    NodeColumn(*each)
+    for each in (
+        ("vnode", "", -15), ("state", "State", -15), ("OS", "OS", -8), ("hardware", "hardware", -8), ("host", "host", -15),
+        ("queue", "queue", -10), ("mem", "Memory", 8), ("ncpus", "ncpus", 7), ("nmics", "nmics", 7), ("ngpus", "ngpus", 7),
+        ("comment", "comment", 0),
+    )
+)  # fmt: skip
+_JOBS_HEADER = (
+    "                                                        mem       ncpus   nmics   ngpus\n"
+    "vnode           state           njobs   run   susp      f/t        f/t     f/t     f/t   jobs\n"
+    "--------------- --------------- ------ ----- ------ ------------ ------- ------- ------- -------\n"
+)
+_JOBS_COLUMNS = tuple(
+    NodeColumn(*each)
+    for each in (
+        ("vnode", "", -15), ("state", "State", -15), ("njobs", "Total Jobs", 6), ("run", "Running Jobs", 5),
+        ("susp", "Suspended Jobs", 6), ("mem(f/t)", "mem f/t", 12), ("ncpus(f/t)", "ncpus f/t", 7),
+        ("nmics(f/t)", "nmics f/t", 7), ("ngpus(f/t)", "ngpus f/t", 7), ("jobs", "jobs", 0),
+    )
+)  # fmt: skip
+
+
+def block_text(name: str, attributes: Iterable[Attribute]) -> str:
+    """Return one block of ``pbsnodes -a``: the name of a host, its attributes indented by five, a blank line."""
+    lines = [plain(name)]
+    lines += [f"     {plain(each.full_name)} = {plain(each.value)}" for each in attributes]
+    return "\n".join(lines) + "\n\n"
+
+
+def host_object(host: HostRecord, version: str) -> dict[str, object]:
+    """Return what ``-F json`` has of a host."""
+    found = json_object(host_attributes(host, version))
+    if host.jobs:
+        found["jobs"] = list(dict.fromkeys(host.jobs))
+    return found
+
+
+def host_line(host: HostRecord) -> str:
+    """Return one line of ``pbsnodes -l``: name, state, comment."""
+    return f"{whole_cell(host.name):<20} {plain(host.state)} {plain(host.comment)}".rstrip() + "\n"
+
+
+def short_size(size: int) -> str:
+    """Return bytes in at most three digits: ``64gb``."""
+    kilobytes, letters = -(-size // 1024), "kmgtp"
+    place = 0
+    while kilobytes > 999 and place < len(letters) - 1:
+        kilobytes = (kilobytes % 1024 + kilobytes) >> 10
+        place += 1
+    return f"{kilobytes}{letters[place]}b"
+
+
+def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]]:
+    """Return the columns of a host's summary with what stands in them."""
+    if has_jobs:
+        jobs = list(dict.fromkeys(host.jobs))
+        memory = f"{short_size(max(host.memory - host.memory_used, 0))}/{short_size(host.memory)}"
+        processors = f"{host.cpus - host.cpus_used}/{host.cpus}"
+        found: list[_Value] = [host.name, host.state, len(jobs), len(jobs), 0, memory, processors, "0/0", "0/0", jobs]
+        return list(zip(_JOBS_COLUMNS, found, strict=True))
+    queue = host.queues[0] if len(host.queues) == 1 else "--"
+    memory, comment = short_size(host.memory), host.comment or "--"
+    found = [host.name, host.state, "--", "--", host.name, queue, memory, host.cpus, 0, 0, comment]
+    return list(zip(_COLUMNS, found, strict=True))
+
+
+def summary_table(hosts: Iterable[HostRecord], server: str, has_jobs: bool = False, is_long: bool = False) -> str:
+    """Return the table of ``pbsnodes -S`` (``-Sj`` with jobs; ``-L``: nothing is cut)."""
+    rows = [" ".join(_cells(_summary(host, has_jobs), server, is_long)) + "\n" for host in hosts]
+    return (_JOBS_HEADER if has_jobs else _HEADER) + "".join(rows)
+
+
+def _cells(summary: list[tuple[NodeColumn, _Value]], server: str, is_long: bool) -> Iterable[str]:
+    for column, value in summary:
+        if isinstance(value, list):  # jobs: those of this server without its name
+            yield ",".join(whole_cell(job.removesuffix(f".{server}")) for job in value) or "--"
+        elif column.width < 0:
+            text = str(value)
+            yield f"{whole_cell(text) if is_long else cell(text, -column.width):<{-column.width}}"
+        else:
+            yield f"{plain(str(value)):>{column.width}}" if column.width else plain(str(value))
+
+
+def summary_line(host: HostRecord, has_jobs: bool, separator: str) -> str:
+    """Return the record of ``pbsnodes -S -F dsv`` (``-Sj`` with jobs)."""
+    words = []
+    for column, value in _summary(host, has_jobs):
+        text = ",".join(value) or "--" if isinstance(value, list) else str(value)
+        words.append(f"{column.dsv}={plain(text)}")
+    return separator.join(words) + "\n"
+
+
+def summary_object(host: HostRecord, has_jobs: bool) -> dict[str, object]:
+    """Return what ``pbsnodes -S -F json`` has of a host (``-Sj`` with jobs): the name is the key, not in it."""
+    return {column.json: value for column, value in _summary(host, has_jobs) if column.json}
+
 
 USAGE = """pbsnodes [-a] [-v] [-S[j][L]] [-F json|dsv [-D sep]] [-s server] [-H] [host ...]
        pbsnodes -l [-s server]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from qbatch.cli.pbs.attributes import ATTRIBUTE_OPTIONS, illegal
 from qbatch.cli.pbs.command import Call, Command, CommandFault, UsageFault, operands_of
 from qbatch.cli.pbs.qsub import working_directory
-from qbatch.cli.pbs.submission import Gathered
+from qbatch.cli.pbs.submission import ATTRIBUTE_OPTIONS, Gathered, field_value, illegal
+from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resources import parse_demand
 
@@ -50,14 +50,10 @@ def read_changes(call: Call) -> Changes:
         changed["variables"] = gathered.variables
     changed.update(gathered.fields)
     for name, value in gathered.attributes.items():
-        if name == "umask":
-            changed["umask"] = int(value, 8)
-        elif name == "max_run_subjobs" and value.isdecimal():
-            changed["slot_limit"] = int(value)
-        elif name in ("depend", "group_list"):
-            changed[name] = value
-        else:
+        field = BY_NAME[name].field
+        if field not in Changes.__struct_fields__:
             raise illegal("W", f"{name} cannot be changed")
+        changed[field] = int(value) if field == "slot_limit" else field_value(name, value)
     fixed = [*gathered.extra, *(name for name in changed if name not in Changes.__struct_fields__)]
     if fixed:
         raise CommandFault(f"{fixed[0]} cannot be changed: it belongs to the submission", 2)

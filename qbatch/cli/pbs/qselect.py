@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from qbatch.cli.pbs.attributes import illegal
 from qbatch.cli.pbs.command import Call, Command, UsageFault, queue_of
-from qbatch.cli.pbs.submission import read_date
+from qbatch.cli.pbs.submission import illegal, read_date
 from qbatch.cli.pbs.text import plain
+from qbatch.wire.attributes import BY_LETTER
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
 from qbatch.wire.requests import STATES, JobStatus
@@ -128,20 +128,15 @@ def read_tests(call: Call) -> list[Test]:
             compare, text = _comparison("p", value)
             if not re.fullmatch(r"[+-]?[0-9]{1,5}", text):
                 raise illegal("p", "a priority is a whole number")
-            tests.append(_field_test("priority", compare, int(text)))
+            tests.append(_field_test(BY_LETTER[letter].field, compare, int(text)))
         elif letter == "h":
             tests.append(_hold_test(value))
         elif letter == "r":
-            tests.append(_field_test("is_rerunnable", operator.eq, value == "y"))
-        elif letter == "P":
-            asked = "" if value == DEFAULT_PROJECT else value
-            tests.append(_field_test("project", operator.eq, asked))
-        elif letter in _FIELDS:
-            tests.append(_field_test(_FIELDS[letter], operator.eq, value))
+            tests.append(_field_test(BY_LETTER[letter].field, operator.eq, value == "y"))
+        elif letter in "ANPc":
+            asked = "" if letter == "P" and value == DEFAULT_PROJECT else value
+            tests.append(_field_test(BY_LETTER[letter].field, operator.eq, asked))
     return tests
-
-
-_FIELDS = {"A": "account", "N": "name", "c": "checkpoint"}
 
 
 def _act(call: Call) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from qbatch.cli.pbs.attributes import SUBMISSION_OPTIONS, is_attribute
 from qbatch.cli.pbs.command import (
     Call,
     Command,
@@ -13,10 +12,17 @@ from qbatch.cli.pbs.command import (
     Surroundings,
     UsageFault,
     parse_options,
-)  # fmt: skip
+)
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.format_attributes import price_text
-from qbatch.cli.pbs.submission import LONGEST_NAME, Gathered, make_spec, standard_variables
+from qbatch.cli.pbs.submission import (
+    LONGEST_NAME,
+    SUBMISSION_OPTIONS,
+    Gathered,
+    is_attribute,
+    make_spec,
+    standard_variables,
+)
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord

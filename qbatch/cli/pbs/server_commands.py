@@ -12,7 +12,7 @@ from qbatch.cli.pbs.command import (
     operands_of,
     queue_of,
     worded,
-)  # fmt: skip
+)
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Done, Outcomes, Queues
 from qbatch.wire.requests import QueueControl, QueueStatus, Shutdown

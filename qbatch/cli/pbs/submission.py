@@ -1,5 +1,10 @@
 """The options of ``qsub`` as a job's specification: reading, checking, the command line over the directives.  Pure but
-for what it is given: the environment, the working directory and the names of this machine."""
+for what it is given: the environment, the working directory and the names of this machine.
+
+OpenPBS hands every attribute of ``-W`` on to the server (qsub.c, process_opts: ``set_attr(&attrib, keyword, valuewd)``), so that
+``-W Job_Name=x`` is ``-N x``.  Names count without regard to capitals (attr_func.c, find_attr).  What cannot be honoured here
+is refused by its name.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,169 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from qbatch.cli.pbs.attributes import LETTERS_OF, illegal, is_true, option_value, read_attributes
-from qbatch.cli.pbs.command import CommandFault
+from qbatch.cli.pbs.command import TAKEN, CommandFault, Options
 from qbatch.cli.pbs.text import MICROSECONDS
+from qbatch.wire.attributes import BY_LETTER, BY_NAME, JOB_ATTRIBUTES
 from qbatch.wire.deadlines import RESOURCE, with_offset
-from qbatch.wire.identifiers import parse_indices
+from qbatch.wire.identifiers import expand_id, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import parse_demand, parse_duration, parse_resources, parse_size, split_list
+from qbatch.wire.staging import SANDBOXES, parse_staging
+
+ATTRIBUTE_OPTIONS: Options = {
+    **{each.letter: (each.argument, each.meaning) for each in JOB_ATTRIBUTES if each.argument},
+    "l": ("resource_list", "What the job asks for: select=2:ncpus=4:mem=8gb, place=scatter, walltime=1:00:00, ..."),
+    "n": ("", "Torque: the job takes whole hosts."),
+    "W": ("attribute=value", "Further attributes: depend=afterok:12, block=true, umask=022, stagein=..., sandbox=PRIVATE, ..."),
+}
+"""Options of ``qsub`` and ``qalter``."""
+
+SUBMISSION_OPTIONS: Options = {
+    **ATTRIBUTE_OPTIONS,
+    "b": ("seconds", "Taken; it changes nothing here (Torque: how long to try)."),
+    "C": ("prefix", "What directive lines begin with, in place of #PBS; '' reads none."),
+    "d": ("directory", "Torque: where the job begins."),
+    "D": ("directory", "Refused, but for /: a job has no root directory of its own."),
+    "E": TAKEN,
+    "f": ("", "Taken; qsub never goes into the background."),
+    "F": ("arguments", "Torque: arguments of the script, in one word."),
+    "G": ("", "Refused: there is no Windows here."),
+    "h": ("", "Hold the job until qrls releases it."),
+    "I": ("", "Refused: interactive jobs are not supported yet."),
+    "J": ("X-Y[:Z][%max]", "Submit an array of jobs; max: how many may run at once."),
+    "K": ("seconds", "Refused: the key kill_delay of the configuration says how long a job has."),
+    "L": ("request", "Refused: write -l select or -l nodes."),
+    "q": ("destination", "The queue: queue, queue@server or @server."),
+    "t": ("array", "Torque: submit an array of jobs: 1-10, 1,3,5, 1-10%2."),
+    "T": ("script", "Refused: no prologues are run here."),
+    "V": ("", "Give the job the whole environment of qsub."),
+    "w": ("directory", "Torque: the directory of the submission."),
+    "x": ("", "Refused: it belongs to interactive jobs."),
+    "X": ("", "Refused: it belongs to interactive jobs."),
+    "z": ("", "Do not print the identifier."),
+}
+"""Options of ``qsub``: the union of those of OpenPBS and Torque."""
+
+_REFUSED = {
+    "accounting_id": "the server sets it", "comment": "the server sets it", "estimated": "the server sets it",
+    "exit_on_full": "there is nothing here that it could change", "keep": "write Keep_Files or -k",
+    "partition": "there is no Moab here to read it", "pwd": "no password is kept here", "cred": "no credential is kept here",
+    "qos": "there is no Moab here to read it", "queue": "write -q", "x": "there is no Moab here to read it",
+}  # fmt: skip
+
+_NAMES = {name.lower(): name for name in (*BY_NAME, *_REFUSED)}
+_TRUE, _FALSE = ("true", "t", "1", "y"), ("false", "f", "0", "n")
+_DEPENDENCIES = {
+    "after", "afterok", "afternotok", "afterany", "before", "beforeok", "beforenotok", "beforeany", "on", "synccount",
+    "syncwith", "runone", "afterarray", "afterokarray", "afternotokarray", "afteranyarray",
+}  # fmt: skip
+
+
+def illegal(letter: str, reason: str = "") -> CommandFault:
+    """Return the fault ``illegal -l value: reason``: one line, exit 2."""
+    return CommandFault(f"illegal -{letter} value" + (f": {reason}" if reason else ""), 2)
+
+
+def is_true(value: str) -> bool:
+    """Return a truth value of PBS.
+
+    Raises:
+        CommandFault: it is none.
+    """
+    if value.strip().lower() not in _TRUE + _FALSE:
+        raise illegal("W", f"{value.strip()[:200]!r} is neither true nor false")
+    return value.strip().lower() in _TRUE
+
+
+def is_attribute(word: str) -> bool:
+    """Return whether a word is ``Name=value`` with the name of an attribute."""
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.lower() in _NAMES
+
+
+def read_attributes(value: str) -> dict[str, str]:
+    """Return the attributes of one -W argument by their proper names; a part without ``=`` belongs to the attribute before it
+    if that is a list.
+
+    Raises:
+        CommandFault: an attribute is not known or cannot be honoured, or its value is illegal.
+    """
+    found: dict[str, str] = {}
+    last = ""
+    for part in value.replace('"', "").replace("'", "").split(","):
+        name, equals, text = part.partition("=")
+        known = _NAMES.get(name.strip().lower(), "")
+        if known and equals:
+            last = known
+            found[known] = text.strip()
+        elif last in BY_NAME and BY_NAME[last].is_list:
+            found[last] += f",{part.strip()}"
+        elif equals and re.fullmatch(r"\w+", name.strip()):
+            names = ", ".join(sorted(BY_NAME, key=str.lower))
+            raise illegal("W", f"{name.strip()!r} is not known (known: {names})")
+        elif part.strip():
+            raise illegal("W", f"{part.strip()!r} is not of the form name=value")
+    for name, text in found.items():
+        _check(name, text)
+    return found
+
+
+def _check(name: str, value: str) -> None:
+    if name in _REFUSED:
+        raise illegal("W", f"{name} cannot be honoured: {_REFUSED[name]}")
+    if name == "depend":
+        check_depend(value)
+    elif name in ("block", "interactive", "release_nodes_on_stageout"):
+        if is_true(value) and name == "interactive":
+            raise illegal("W", "interactive jobs are not supported yet")
+        if is_true(value) and name == "release_nodes_on_stageout":
+            raise illegal("W", "release_nodes_on_stageout cannot be honoured: a job keeps its hosts to its end")
+    elif name == "tolerate_node_failures" and value.lower() != "none":
+        raise illegal("W", "tolerate_node_failures cannot be honoured: a job ends with its hosts")
+    elif name == "umask" and not re.fullmatch(r"[0-7]{1,4}", value):
+        raise illegal("W", "umask is an octal number")
+    elif name in ("max_run_subjobs", "run_count") and not re.fullmatch(r"[0-9]{1,9}", value):
+        raise illegal("W", f"{name} is a number")
+    elif name == "sandbox" and value.upper() not in SANDBOXES:
+        raise illegal("W", f"sandbox is one of {', '.join(SANDBOXES)}")
+    elif name in ("stagein", "stageout"):
+        try:
+            parse_staging(value)
+        except ValueError as error:
+            raise illegal("W", f"{name}: {error}") from None
+
+
+def option_value(name: str, value: str) -> str:
+    """Return the value of an attribute as the option takes it that sets it too.
+
+    Raises:
+        CommandFault: the value is illegal.
+    """
+    if name == "Rerunable":
+        return "y" if is_true(value) else "n"
+    return value
+
+
+def check_depend(value: str) -> None:
+    """Check ``afterok:12:13,afterany:9``.
+
+    Raises:
+        CommandFault: with the part.
+    """
+    for part in value.split(","):
+        kind, *ids = part.strip().split(":")
+        if kind not in _DEPENDENCIES or not ids:
+            raise illegal("W", f"depend={part.strip()!r}: known are {', '.join(sorted(_DEPENDENCIES))}")
+        if kind in ("on", "synccount"):
+            if not re.fullmatch(r"[0-9]{1,6}", ids[0]):
+                raise illegal("W", f"depend={part.strip()!r}: a count is missing")
+            continue
+        for job in ids:
+            try:
+                expand_id(job)
+            except ValueError as error:
+                raise illegal("W", str(error)) from None
+
 
 LONGEST_NAME = 230
 
@@ -88,13 +249,12 @@ class Gathered:
         fields = self.fields
         if letter == "N":
             fields["name"] = check_name(letter, value, self.is_torque)
-        elif letter in _TEXTS:
-            fields[_TEXTS[letter]] = value.strip()
-        elif letter in _CHECKED:
-            name, check = _CHECKED[letter]
-            fields[name] = check(letter, value)
+        elif letter in _READERS:
+            fields[BY_LETTER[letter].field] = _READERS[letter](letter, value)
+        elif letter == "q":
+            fields["queue"] = value.strip()
         elif letter in "oe":
-            fields["output" if letter == "o" else "error"] = output_path(value, self.directory, self.environment)
+            fields[BY_LETTER[letter].field] = output_path(value, self.directory, self.environment)
         elif letter == "h":
             fields["hold"] = "u"
         elif letter == "V":
@@ -128,8 +288,8 @@ class Gathered:
                 if not re.fullmatch(r"[0-9]{1,11}", text):
                     raise illegal("W", "Execution_Time is a number of seconds since 1970")
                 self.fields["not_before"] = int(text) * MICROSECONDS
-            elif name in LETTERS_OF:
-                self._take_one(LETTERS_OF[name], option_value(name, text))
+            elif BY_NAME[name].letter:
+                self._take_one(BY_NAME[name].letter, option_value(name, text))
             elif name in ("stagein", "stageout") and name in self.attributes:
                 self.attributes[name] += f",{text}"
             else:
@@ -262,19 +422,27 @@ def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
 
 
+_UNUSED = ("interactive", "release_nodes_on_stageout", "tolerate_node_failures")
+"""Attributes of which only the value is taken that changes nothing."""
+
+
+def field_value(name: str, value: str) -> object:
+    """Return the value of a field of what an attribute says that only -W sets."""
+    if name == "block":
+        return is_true(value)
+    if name == "umask":
+        return int(value, 8)
+    return value.upper() if name == "sandbox" else value
+
+
 def _of_attributes(attributes: Mapping[str, str], extra: dict[str, str]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in attributes.items():
-        if name in ("depend", "group_list"):
-            fields[name] = value
-        elif name == "block":
-            fields["is_blocking"] = is_true(value)
-        elif name == "umask":
-            fields["umask"] = int(value, 8)
-        elif name == "sandbox":
-            extra[name] = value.upper()
-        elif name not in ("interactive", "release_nodes_on_stageout", "tolerate_node_failures"):
-            extra[name] = value
+        field = BY_NAME[name].field
+        if field in Spec.__struct_fields__:
+            fields[field] = field_value(name, value)
+        elif name not in _UNUSED:
+            extra[name] = str(field_value(name, value))
     return fields
 
 
@@ -380,18 +548,18 @@ def read_date(letter: str, value: str, now: float | None = None) -> int:
     return int(instant) * MICROSECONDS
 
 
-_TEXTS = {"A": "account", "M": "mail_users", "P": "project", "S": "shell"}
-_CHECKED: dict[str, tuple[str, Check]] = {
-    "a": ("not_before", read_date),
-    "c": ("checkpoint", _checkpoint),
-    "j": ("join", _choice("oe", "eo", "n")),
-    "k": ("keep", _letters("oedn")),
-    "m": ("mail_points", _letters("abefjpn")),
-    "p": ("priority", _priority),
-    "q": ("queue", lambda letter, value: value.strip()),
-    "r": ("is_rerunnable", _rerunnable),
-    "R": ("remove", _letters("oen")),
+_READERS: dict[str, Check] = {
+    **dict.fromkeys("AMPS", lambda letter, value: value.strip()),
+    "a": read_date,
+    "c": _checkpoint,
+    "j": _choice("oe", "eo", "n"),
+    "k": _letters("oedn"),
+    "m": _letters("abefjpn"),
+    "p": _priority,
+    "r": _rerunnable,
+    "R": _letters("oen"),
 }
+"""How the options are read that set one field."""
 
 
 def make_spec(fields: Mapping[str, object]) -> Spec:

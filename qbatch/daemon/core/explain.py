@@ -6,8 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import dependencies, run_limits
-from qbatch.daemon.core.job import BY_POLICY, BY_USER, hold_text
-from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.job import BY_POLICY, BY_USER, BatchState, hold_text
 from qbatch.model.actions import parts_of
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration

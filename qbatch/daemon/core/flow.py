@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import accounting, dependencies, run_limits, slots, steps
+from qbatch.daemon.core import accounting, dependencies, faults, run_limits, slots, steps
 from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, EarlierAttempts, FinalState, Prepared
+from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, BatchState, EarlierAttempts, FinalState, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Mail
-from qbatch.daemon.core.states import BatchState
-from qbatch.daemon.executors.attempt import LOST, NOT_STARTED
+from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Forget, Mail
+from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host
 from qbatch.model.events import NO_RUN_TIME, Finished, Returned, Withdrawn
 from qbatch.model.progress import Progress
 from qbatch.planning.run_times import LAST
-from qbatch.wire.identifiers import JobKey
+from qbatch.wire.identifiers import PLAIN, JobKey
 from qbatch.wire.pieces import Piece, pieces_of
 
 DELETED = 271
@@ -454,3 +453,49 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     job.queue = queue
     job.queued = job.modified = core.now
     settle(core, job)
+
+
+def job_of_attempt(core: Core, file_key: str) -> BatchJob | None:
+    """Return the job whose present attempt has this key, or None."""
+    name, _, attempt = file_key.partition(".")
+    sequence, dash, member = name.partition("-")
+    if not (sequence.isdigit() and attempt.isdigit() and (member.isdigit() or not dash)):
+        return None
+    job = core.find(JobKey(int(sequence), int(member) if dash else PLAIN))
+    return job if job is not None and job.attempts == int(attempt) else None
+
+
+def reported(core: Core, report: Report) -> None:
+    """Note a report; one of an attempt that is over already changes nothing."""
+    job = job_of_attempt(core, report.key)
+    if job is None or not job.holds_hosts:
+        if isinstance(report, Ended):
+            core.outbox.append(Forget(report.key))
+        return
+    if isinstance(report, Started):
+        job.present.session = report.session or None
+        return
+    core.outbox.append(Forget(report.key))
+    status, why = report.status, report.why
+    if status >= 0 and not job.ending:
+        status = faults.status_of(core.faults, job.name, status)
+        why = "a fault on demand" if status == LOST else why
+    if status == LOST and not job.ending:
+        job.comment = f"LOST: {why or 'the supervisor of the job was lost'}"
+        core.happened("lost", job.key, job.comment)
+        ended(core, job, LOST, _with_files(core, job, job.comment, report.undelivered), dict(report.used))
+        return
+    if job.state is BatchState.SUSPENDED:
+        core.set_state(job, "resumed")
+    ended(core, job, status, _with_files(core, job, why, report.undelivered), dict(report.used))
+
+
+def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
+    """Return what is said of an end, and of files that could not be delivered, which mail tells whatever ``-m`` says."""
+    if not undelivered:
+        return why
+    if core.settings.mail_command:
+        where = job.spec.host or "localhost"
+        text = f"Post job file processing error; job {core.id_of(job.key)} on host {where}: {undelivered}"
+        core.outbox.append(Mail(job.key, "o", job.spec.mail_users or job.user, text))
+    return f"{why}; not delivered: {undelivered}" if why else f"not delivered: {undelivered}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from qbatch.daemon.core.job import BY_POLICY
-from qbatch.daemon.core.states import ON_HOSTS, WAITING, BatchState
+from qbatch.daemon.core.job import BY_POLICY, ON_HOSTS, WAITING, BatchState
 from qbatch.model.actions import parts_of
 
 if TYPE_CHECKING:

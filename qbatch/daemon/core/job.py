@@ -1,12 +1,18 @@
-"""A job of the batch server: what was submitted and what has become of it."""
+"""A job of the batch server: its states, what was submitted and what has become of it.
+
+Everything that may happen to a job's state stands in ``NEXT``; :meth:`.state.Core.set_state` looks every change up there, and
+what is not there is refused.  The table knows neither time nor hosts nor policies.  The state of an array follows from those of
+its jobs: it is BEGUN once any has started.  The engine has a table of its own (:mod:`qbatch.engine.states`), for the jobs that it
+knows.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from enum import Enum
+from typing import Protocol
 
 import msgspec
 
-from qbatch.daemon.core.states import ON_HOSTS, OVER, WAITING, BatchState
 from qbatch.model.actions import Allocation
 from qbatch.model.job import Job
 from qbatch.model.progress import Progress
@@ -14,6 +20,68 @@ from qbatch.model.reasons import Reason
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand, listed_resources
+
+
+class BatchState(Enum):
+    """Where a job, an array or a job of an array is in its life.  The value is its letter on the wire and in PBS formats."""
+
+    QUEUED = "Q"
+    HELD = "H"
+    WAITING_FOR_TIME = "W"
+    RUNNING = "R"
+    SUSPENDED = "S"
+    EXITING = "E"
+    BEGUN = "B"
+    FINISHED = "F"
+    EXPIRED = "X"
+
+    __hash__ = object.__hash__  # that of Enum is a function in Python; states are keys of counts
+
+    @property
+    def letter(self) -> str:
+        """The letter by which PBS knows it."""
+        letter: str = self._value_
+        return letter
+
+
+WAITING = (BatchState.QUEUED, BatchState.HELD, BatchState.WAITING_FOR_TIME)
+"""The states of a job that has not started, or waits to start again."""
+
+ON_HOSTS = (BatchState.RUNNING, BatchState.SUSPENDED, BatchState.EXITING)
+"""The states of a job that has hosts; EXITING: it was told to end."""
+
+OVER = (BatchState.FINISHED, BatchState.EXPIRED)
+"""The states that no job leaves; EXPIRED: a job of an array."""
+
+NEXT: dict[str, dict[BatchState, BatchState]] = {
+    "queued": dict.fromkeys(WAITING, BatchState.QUEUED),
+    "held": dict.fromkeys(WAITING, BatchState.HELD),
+    "postponed": dict.fromkeys(WAITING, BatchState.WAITING_FOR_TIME),
+    "begun": dict.fromkeys((*WAITING, BatchState.BEGUN), BatchState.BEGUN),
+    "started": {BatchState.QUEUED: BatchState.RUNNING},
+    "suspended": {BatchState.RUNNING: BatchState.SUSPENDED},
+    "resumed": {BatchState.SUSPENDED: BatchState.RUNNING},
+    "told to end": dict.fromkeys((BatchState.RUNNING, BatchState.SUSPENDED), BatchState.EXITING),
+    "requeued": dict.fromkeys(ON_HOSTS, BatchState.QUEUED),
+    "expired": dict.fromkeys((*WAITING, *ON_HOSTS), BatchState.EXPIRED),
+    "finished": dict.fromkeys((*WAITING, *ON_HOSTS, BatchState.BEGUN), BatchState.FINISHED),
+}
+"""By what happened, the state after each state in which it may happen.  ``begun`` is said of arrays only, ``expired`` of their
+jobs only; a job that was submitted is QUEUED."""
+
+SUBSTATES = {
+    BatchState.QUEUED: 10,
+    BatchState.HELD: 20,
+    BatchState.WAITING_FOR_TIME: 30,
+    BatchState.RUNNING: 42,
+    BatchState.SUSPENDED: 45,
+    BatchState.EXITING: 51,
+    BatchState.BEGUN: 1,
+    BatchState.FINISHED: 92,
+    BatchState.EXPIRED: 91,
+}
+"""The substate that ``qstat -f`` shows for each state (OpenPBS job_attr.h)."""
+
 
 USER_HOLD, OTHER_HOLD, SYSTEM_HOLD, DEPENDENCY_HOLD = 1, 2, 4, 8
 """Reasons for which a job is held; a job waits in state H while any is set."""
@@ -32,18 +100,11 @@ class Listed(dict[str, str]):
         self.text = ""
 
 
-class Asked(NamedTuple):
-    """What the resources of a specification ask for in a queue: in parts, for how long (microseconds), as the engine gets it, and
-    as ``Resource_List``."""
-
-    demand: Demand
-    walltime: int
-    request: Job
-    listed: Listed
-
-
 class Prepared:
-    """A specification that was read and checked once; equal submissions share one.
+    """A specification that was read and checked once for a queue; equal submissions share one.
+
+    ``demand``: what its resources ask for, in parts; ``walltime``: microseconds; ``request``: as the engine gets it; ``listed``:
+    as ``Resource_List``; ``indices``, ``slot_limit``: of an array.
 
     A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """

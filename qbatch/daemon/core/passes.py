@@ -15,9 +15,8 @@ from msgspec.structs import force_setattr
 from qbatch.daemon.core import accounting, flow, run_limits
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
-from qbatch.daemon.core.job import BY_POLICY, BatchJob, FinalState
+from qbatch.daemon.core.job import BY_POLICY, BatchJob, BatchState, FinalState
 from qbatch.daemon.core.state import Account, Core, PoolState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST
 from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend

@@ -6,16 +6,31 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from qbatch.daemon.core import run_limits
-from qbatch.daemon.core.exchange import exchange
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, PoolState, QueueState, machine_of, places_of
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.admission import refusal
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import InputError
-from qbatch.model.events import HostClosed
+from qbatch.model.events import HostClosed, Woken
+from qbatch.planning.policy import Policy, name_of
+
+
+def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
+    """Let a policy decide in a pool; promises are forgotten, and a pass follows.
+
+    Raises:
+        QbatchError: the policy refuses the pool's machine; nothing has changed.
+    """
+    pool.engine.exchange_policy(policy)
+    pool.policy = policy
+    pool.events.append(Woken())
+    for job in pool.by_row:  # others have no promise
+        if job is not None and job.promised is not None and not job.holds_hosts:
+            job.promised = None
+    core.is_dirty = True
+    core.happened("queue", None, f"{pool.settings.name} policy {name_of(policy)}")
 
 
 def reconfigure(core: Core, settings: Settings) -> Steps[None]:

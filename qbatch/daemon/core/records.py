@@ -4,26 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import ceil
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
-from qbatch.daemon.core.excess import excess
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, Slot, hold_text
+from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchState, Slot, hold_text
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
-from qbatch.daemon.core.states import OVER, SUBSTATES, WAITING, BatchState
 from qbatch.model.actions import parts_of
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
-from qbatch.wire.resources import MICROSECONDS, format_duration, format_size
+from qbatch.wire.resources import MICROSECONDS, format_duration, format_size, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core, PoolState, QueueState
     from qbatch.model.machine import Host
+
+def limits_of(job: BatchJob) -> dict[str, float]:
+    """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes.
+
+    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is held or not as ``mem`` is.
+    """
+    resources = job.spec.resources
+    limits: dict[str, float] = {}
+    for name in ("cput", "pcput", "vmem"):
+        if name in resources:
+            text = resources[name]
+            limits[name] = float(parse_size(text)) if name == "vmem" else parse_duration(text) / MICROSECONDS
+    if job.prepared.demand.memory:
+        limits["mem"] = float(job.prepared.demand.memory)
+    return limits
+
+
+def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
+    """Return in words what a job uses beyond what it asked for and is not ended for; nothing where there is no such thing.
+
+    ``used``: seconds and bytes, as executors measure them.
+    """
+    enforced = core.pool_of(job).settings.enforce
+    return "; ".join(
+        f"{name} {_text(name, used[name])} exceeds the {_text(name, limit)} asked for (not enforced)"
+        for name, limit in limits_of(job).items()
+        if name not in enforced and used.get(name, 0) > limit
+    )
+
+
+def _text(name: str, amount: float) -> str:
+    """Return an amount as PBS writes it, rounded up: what is exceeded by a part of a second is seen to be."""
+    return format_size(int(amount)) if name in ("mem", "vmem") else format_duration(ceil(amount) * MICROSECONDS)
+
 
 _AS_SUBMITTED = (
     "join", "keep", "mail_points", "mail_users", "is_rerunnable", "checkpoint", "account", "project", "group_list", "shell",

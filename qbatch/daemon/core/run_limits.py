@@ -8,9 +8,8 @@ from __future__ import annotations
 import heapq
 from operator import attrgetter
 
-from qbatch.daemon.core.job import BatchJob, Prepared
+from qbatch.daemon.core.job import BatchJob, BatchState, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import STEP, Steps, is_enough
 from qbatch.model.events import Withdrawn
 from qbatch.model.job import Job

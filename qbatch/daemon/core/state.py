@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from qbatch.daemon.core.emulated_executor import EmulatedExecutor
+from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import Asked, BatchJob, Prepared, Runs
-from qbatch.daemon.core.source_state import SourceState
-from qbatch.daemon.core.states import NEXT, OVER, WAITING, BatchState
+from qbatch.daemon.core.job import NEXT, OVER, WAITING, BatchJob, BatchState, Prepared, Runs
 from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
@@ -28,6 +26,51 @@ from qbatch.planning.policy import Policy, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
+
+OWNER = "source_job"
+"""The attribute of an arrival that says which job of the source it is."""
+
+LOG_NUMBER = "log_number"
+"""The attribute of an arrival of a log that says which job of the log it is."""
+
+REFUSED_FOR = 1_000_000
+"""A job that was turned away has not ended before so many microseconds have passed: else time could stand still."""
+
+
+class SourceState(msgspec.Struct):
+    """Where the jobs of a source that reacts are, so that it knows again after a restart; the journal holds what arrived.
+
+    ``visits``: how often each job of the source has come.  ``at_work``: by sequence number, which of them a job or an array of
+    the server is.  ``ended``: instants in microseconds and jobs of the source that have ended and are with its I/O station, which
+    takes one after another, by instant and number.  ``io_end``: when the last one that has come back did so.
+    """
+
+    visits: dict[int, int] = {}
+    at_work: dict[int, int] = {}
+    ended: list[tuple[int, int]] = []
+    io_end: int = 0
+
+    def arrived(self, at: int, sequence: int, owner: int) -> None:
+        """A job of the source was submitted."""
+        self._came(at, owner)
+        self.at_work[sequence] = owner
+
+    def refused(self, at: int, owner: int) -> None:
+        """A job of the source was turned away."""
+        self._came(at, owner)
+        self.ended.append((at + REFUSED_FOR, owner))
+
+    def finished(self, at: int, sequence: int) -> None:
+        """A job or an array of the server is over."""
+        owner = self.at_work.pop(sequence, None)
+        if owner is not None:
+            self.ended.append((at, owner))
+
+    def _came(self, at: int, owner: int) -> None:
+        self.visits[owner] = self.visits.get(owner, 0) + 1
+        self.ended = [each for each in self.ended if each[1] != owner]
+        self.io_end = max(self.io_end, at)
+
 
 MOST_ENDINGS = 200_000
 """Ended jobs whose exit status is remembered for dependencies."""
@@ -285,7 +328,7 @@ class Core:
             lambda due, job: self.at(due, "end", job.key, job.attempts)
         )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
-        self.asked: OrderedDict[tuple[object, ...], Asked] = OrderedDict()
+        self.asked: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
             pool = next((n for n, each in enumerate(settings.pools) if each.name == queue.pool), 0)
             self.queues[queue.name] = QueueState(queue, place, pool, queue.enabled, queue.started, {}, {})
@@ -388,7 +431,7 @@ class Core:
         """Change a job's state by what happened to it, every count of it, and the state of its array.
 
         Raises:
-            RuntimeError: that cannot happen in this state (:data:`.states.NEXT`); a defect of the server.
+            RuntimeError: that cannot happen in this state (:data:`.job.NEXT`); a defect of the server.
         """
         was, member = job.state, job.member
         state = NEXT[cause].get(was)

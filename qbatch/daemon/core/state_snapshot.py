@@ -13,10 +13,8 @@ import msgspec
 
 from qbatch.daemon.core import slots
 from qbatch.daemon.core.faults import FaultState
-from qbatch.daemon.core.job import BatchJob, Prepared
-from qbatch.daemon.core.source_state import SourceState
-from qbatch.daemon.core.state import ArrayState, Core, RunLimit
-from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core.job import BatchJob, BatchState, Prepared
+from qbatch.daemon.core.state import ArrayState, Core, RunLimit, SourceState
 from qbatch.daemon.settings import Settings
 from qbatch.engine import snapshot
 from qbatch.model.errors import InputError
@@ -27,16 +25,8 @@ from qbatch.wire.identifiers import JobKey
 from qbatch.wire.requests import Spec
 from qbatch.wire.resources import Demand
 
-
-class PreparedSnapshot(msgspec.Struct, array_like=True):
-    """A specification that jobs share."""
-
-    spec: Spec
-    demand: Demand
-    walltime: int
-    request: Job
-    indices: tuple[int, ...]
-    slot_limit: int | None
+PreparedSnapshot = tuple[Spec, Demand, int, Job, tuple[int, ...], int | None]
+"""A specification that jobs share, as :class:`~qbatch.daemon.core.job.Prepared` takes it."""
 
 
 class PoolSnapshot(msgspec.Struct, array_like=True):
@@ -102,7 +92,7 @@ def dump(core: Core) -> bytes:
         if place is None:
             place = places[id(shared)] = len(prepared)
             values = (shared.spec, shared.demand, shared.walltime, shared.request, shared.indices, shared.slot_limit)
-            prepared.append(PreparedSnapshot(*values))
+            prepared.append(values)
         return place
 
     ones: list[BatchJob] = []
@@ -187,10 +177,7 @@ def _load_tables(core: Core, state: CoreSnapshot) -> None:
 
 
 def _load_jobs(core: Core, state: CoreSnapshot) -> None:
-    prepared = [
-        Prepared(each.spec, each.demand, each.walltime, each.request, each.indices, each.slot_limit)
-        for each in state.prepared
-    ]
+    prepared = [Prepared(*each) for each in state.prepared]
     decoder = msgspec.msgpack.Decoder(list[BatchJob], dec_hook=lambda _, place: prepared[place])
     pools = {name: core.pools[queue.pool] for name, queue in core.queues.items()}
     for job in decoder.decode(state.jobs):

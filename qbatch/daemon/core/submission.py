@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from qbatch.daemon.core import accounting, deadlines, dependencies, flow
-from qbatch.daemon.core.job import Asked, BatchJob, Listed, Prepared, hold_bits
-from qbatch.daemon.core.source_state import LOG_NUMBER
-from qbatch.daemon.core.state import MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
-from qbatch.daemon.core.states import BatchState
+from qbatch.daemon.core import accounting, admission, dependencies, flow
+from qbatch.daemon.core.job import BatchJob, BatchState, Listed, Prepared, hold_bits
+from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
@@ -42,7 +40,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
         if known is not None:
             return known
     queue, prepared = check(core, actor, spec)
-    deadline = deadlines.asked(core, spec)
+    deadline = admission.deadline_asked(core, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
     if found:
         dependencies.refuse_cycle(core, None, found)
@@ -242,8 +240,8 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
 
 
-def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
-    """Return what the resources of a specification ask for in a queue.
+def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+    """Return what the resources of a specification ask for in a queue, whatever else it says.
 
     Raises:
         Refusal: they cannot be read, or the queue or its hosts do not have them.
@@ -259,7 +257,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Asked:
     return asked
 
 
-def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
+def _ask(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     try:
         demand = parse_demand(spec.resources)
     except ValueError as error:
@@ -292,7 +290,7 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Asked:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
     listed = listed_resources(spec.resources, demand, walltime)
-    return Asked(demand, walltime, request, Listed(listed))
+    return Prepared(Spec(), demand, walltime, request, listed=Listed(listed))
 
 
 def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:

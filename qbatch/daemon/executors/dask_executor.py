@@ -30,10 +30,8 @@ from qbatch.model.machine import Host
 
 from . import dask_worker
 from .attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
-from .dask_cluster import ClusterRefusedError, DaskScheduler, SilentError, WorkerSeen
-from .dask_link import LAST_DELAY, HostGate, Link
-from .dask_track import Track, now, remove
-from .dask_transfer import before_launch, fetch
+from .dask_cluster import LAST_DELAY, ClusterRefusedError, DaskScheduler, HostGate, Link, SilentError, WorkerSeen
+from .dask_track import Track, before_launch, fetch, now, remove
 from .process_directory import check_key, ended
 from .supervision import files
 

@@ -15,8 +15,15 @@ import time
 from pathlib import Path
 
 from qbatch.daemon.executors.dask_worker import LOST_MARK
-from qbatch.daemon.executors.process_directory import Alive, Gone, Over, RunDirectory, Unclaimed, check_key
-from qbatch.daemon.executors.process_leftovers import kill_leftovers
+from qbatch.daemon.executors.process_directory import (
+    Alive,
+    Gone,
+    Over,
+    RunDirectory,
+    Unclaimed,
+    check_key,
+    kill_leftovers,
+)
 
 PATIENCE = 10.0
 """Seconds for supervisors to end what they watch, before it is killed without them."""

@@ -26,8 +26,7 @@ from msgspec import structs
 
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from qbatch.daemon.executors.process import GONE_PREFIX, ProcessExecutor
-from qbatch.daemon.executors.process_directory import check_key, lost
-from qbatch.daemon.executors.process_leftovers import discard
+from qbatch.daemon.executors.process_directory import check_key, discard, lost
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.wire.paths import state_directory

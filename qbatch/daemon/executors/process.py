@@ -30,10 +30,11 @@ from .process_directory import (
     Over,
     RunDirectory,
     check_key,
+    discard,
     ended,
+    kill_leftovers,
     lost,
 )
-from .process_leftovers import discard, kill_leftovers
 from .supervision import files, processes
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from qbatch.daemon.core import admission, deadlines, dependencies, flow, passes, run_limits, submission
+from qbatch.daemon.core import admission, dependencies, flow, passes, run_limits, submission
 from qbatch.daemon.core.job import USER_HOLD, BatchJob, Prepared
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.jobs import bits_for
 from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
+from qbatch.wire.attributes import JOB_ATTRIBUTES
 from qbatch.wire.deadlines import RESOURCE
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes
@@ -20,21 +21,10 @@ from qbatch.wire.requests import Alter, Changes, Spec
 from qbatch.wire.resource_rules import unknown_resource
 from qbatch.wire.resources import parse_duration
 
-_SPEC_FIELDS = (
-    "output", "error", "join", "keep", "mail_points", "mail_users", "priority", "is_rerunnable", "shell", "account",
-    "project", "group_list", "runtime", "variables", "depend", "checkpoint", "umask",
-)  # fmt: skip
-_WHILE_RUNNING = (
-    "mail_points",
-    "mail_users",
-    "is_rerunnable",
-    "account",
-    "project",
-    "group_list",
-    "slot_limit",
-    "output",
-    "error",
-)
+_SPEC_FIELDS = set(Spec.__struct_fields__) & set(Changes.__struct_fields__) - {"name", "resources", "hold", "not_before"}
+"""What is changed as it is given; the others have rules of their own."""
+
+_WHILE_RUNNING = {attribute.field for attribute in JOB_ATTRIBUTES if attribute.while_running}
 
 
 @handles(Alter)
@@ -66,7 +56,7 @@ def _check_running(
     Source: OpenPBS req_modify.c: PBSE_MODATRRUN for what may not change, PBSE_PERM for a user who asks for more.
     """
     names = set(changes.resources or ())
-    if not set(given) - {"resources"} <= set(_WHILE_RUNNING) or not names <= resources:
+    if not set(given) - {"resources"} <= _WHILE_RUNNING or not names <= resources:
         wrong = f" Resource_List.{min(names - resources)}" if names - resources else ""
         raise Refusal("modify-running", f"Cannot modify attribute while job running{wrong} {identifier}", identifier)
     if "walltime" in names and not is_operator(actor):
@@ -132,7 +122,7 @@ def _change(core: Core, actor: Actor, job: BatchJob, changes: Changes) -> Steps[
         one.priority = spec.priority
         one.modified = core.now
         if has_other_deadline and not one.holds_hosts:
-            one.deadline, one.price = deadlines.asked(core, spec), None
+            one.deadline, one.price = admission.deadline_asked(core, spec), None
         if bits is not None:
             one.hold = (one.hold & kept) | bits
         if changes.not_before is not None:
@@ -170,11 +160,11 @@ def _ask_again(core: Core, job: BatchJob, spec: Spec, prepared: Prepared) -> Non
     Raises:
         Refusal: it cannot be kept.
     """
-    deadline = deadlines.asked(core, spec)
+    deadline = admission.deadline_asked(core, spec)
     assert deadline is not None
-    deadlines.check(core, core.queues[job.queue], prepared, deadline)
+    admission.check_deadline(core, core.queues[job.queue], prepared, deadline)
     passes.make_pass(core, core.pool_of(job))
-    reason = deadlines.refusal_of_change(core, _known(core, job), deadline, prepared)
+    reason = admission.refusal_of_deadline(core, _known(core, job), deadline, prepared)
     if reason is not None:
         raise admission.refusal_of(reason, core.id_of(job.key))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import signal as signals
 
-from qbatch.daemon.core import deadlines, explain, flow, passes, run_limits, submission
+from qbatch.daemon.core import admission, explain, flow, passes, run_limits, submission
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BatchJob, hold_bits
+from qbatch.daemon.core.job import BatchJob, BatchState, hold_bits
 from qbatch.daemon.core.state import Actor, Append, Core, PoolState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
 from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
 from qbatch.model.errors import suggestion
@@ -127,7 +126,7 @@ def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
         prepared = submission.prepare(core, job.spec, queue)
         owner = Actor(job.uid, job.user, job.group, "user")
         submission.check_queue(core, owner, queue, prepared, is_new=False)
-        deadlines.check(core, queue, prepared, job.deadline)
+        admission.check_deadline(core, queue, prepared, job.deadline)
         for one in [*members, job] if job.is_array else [job]:
             if is_enough(core):
                 yield

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from qbatch.daemon.core import flow, run_limits
-from qbatch.daemon.core.exchange import exchange
 from qbatch.daemon.core.faults import KINDS, FaultState
+from qbatch.daemon.core.reconfigure import exchange
 from qbatch.daemon.core.state import Actor, Core, PoolState
 from qbatch.daemon.core.steps import Steps
 from qbatch.daemon.handlers.verbs import each, handles

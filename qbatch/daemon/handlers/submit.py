@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbatch.daemon.core import admission, deadlines, dependencies, submission
+from qbatch.daemon.core import admission, dependencies, submission
 from qbatch.daemon.core.faults import take_fault
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps
@@ -31,7 +31,7 @@ def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord 
     before = core.next_sequence
     if RESOURCE in request.spec.resources and (actor.uid, request.key) not in core.keys:
         queue, prepared = submission.check(core, actor, request.spec)
-        deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
+        admission.check_deadline(core, queue, prepared, admission.deadline_asked(core, request.spec))
     key = yield from enter(core, actor, request)
     job = core.jobs.get(key.sequence) if key.sequence >= before else None
     if job is not None and core.pool_of(job).engine.may_refuse:
@@ -64,7 +64,7 @@ def _raise_fault(core: Core, request: Submit) -> None:
 def _foreseen(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refusal:
     queue, prepared = submission.check(core, actor, request.spec)
     dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
-    deadlines.check(core, queue, prepared, deadlines.asked(core, request.spec))
+    admission.check_deadline(core, queue, prepared, admission.deadline_asked(core, request.spec))
     quote = admission.quote(core, actor, request.spec, queue, prepared)
     if quote is not None and quote.reason is not None:
         return admission.refusal_of(admission.with_earliest(quote.reason, quote))

@@ -69,15 +69,15 @@ async def _later(service: Service, client: ConnectedClient, request: Request, an
         elif (result := await answer) is not None:
             client.reply(request.id, result)
     except Refusal as error:
-        client.refuse(request, error)
+        client.fail(request.id, error)
     except QbatchError as error:
-        client.refuse(request, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
+        client.fail(request.id, Refusal({74: "storage", 3: "unusable"}.get(error.exit_code, "failed"), str(error)))
     except asyncio.CancelledError:
         raise
     except Exception as error:
         is_driving = isinstance(request, Question) and request.is_driving
         failed = service.containment.command_failed if is_driving else service.containment.question_failed
-        client.refuse(request, failed(client.actor, request, error))
+        client.fail(request.id, failed(client.actor, request, error))
         service.commit_soon()
     finally:
         answer.close()  # where its turn never came

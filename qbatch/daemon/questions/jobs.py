@@ -13,9 +13,8 @@ import msgspec
 
 from qbatch.daemon import attempts
 from qbatch.daemon.connected_client import ConnectedClient
-from qbatch.daemon.core.excess import excess
 from qbatch.daemon.core.flow import QUANTUM_OVER
-from qbatch.daemon.core.records import full_record
+from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.handlers.verbs import handles, may_see
 from qbatch.daemon.service import Service
@@ -33,7 +32,7 @@ from qbatch.wire.records import (
     OutputFiles,
     TrailEntry,
     Trails,
-)  # fmt: skip
+)
 
 MOST_FORECASTS = 100_000
 """Jobs in one answer."""
@@ -87,7 +86,7 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
         promised=job.promised,
         estimated_start=estimate,
         no_estimate=none,
-        now=max(core.now, service.clock.now()),
+        now=service.now,
     )
 
 
@@ -265,7 +264,7 @@ def _home(user: str) -> str:
 @handles(requests.Forecast)
 async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> Forecasts:
     """Run the policy forward from the present state, off the event loop, and return every waiting job's start."""
-    made = max(service.core.now, service.clock.now())
+    made = service.now
     most = min(request.limit, MOST_FORECASTS) if request.limit > 0 else MOST_FORECASTS
     told = await service.forecasts.until(first=most)
     core = service.core

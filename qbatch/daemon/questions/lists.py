@@ -134,13 +134,13 @@ class _Page:
         if self.forecast is not None:
             records = tuple(self.service.forecasts.with_estimate(record, self.forecast) for record in records)
         return Jobs(
-            jobs=records, errors=tuple(self.errors), next=self.next, now=max(core.now, self.service.clock.now()),
+            jobs=records, errors=tuple(self.errors), next=self.next, now=self.service.now,
             server=core.settings.name, has_history=core.settings.is_history_shown,
         )  # fmt: skip
 
     def _record(self, job: BatchJob) -> JobRecord:
         core = self.core
-        was, core.now = core.now, max(core.now, self.service.clock.now())
+        was, core.now = core.now, self.service.now
         try:
             record = brief_record(core, job) if self.request.is_brief else full_record(core, job)
         finally:
@@ -157,7 +157,7 @@ class _Page:
         used = executor.used(job.file_key) if executor is not None else {}
         if not used:
             return record
-        walltime = job.walltime_used(max(self.core.now, self.service.clock.now())) / 1e6
+        walltime = job.walltime_used(self.service.now) / 1e6
         return msgspec.structs.replace(
             record,
             used=used_texts({**used, "walltime": walltime}, job.size),
@@ -396,6 +396,6 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
     return Jobs(
         jobs=page,
         next=page[-1].id if len(page) < len(records) else "",
-        now=max(core.now, service.clock.now()),
+        now=service.now,
         server=core.settings.name,
     )

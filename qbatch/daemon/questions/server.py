@@ -21,9 +21,8 @@ from qbatch.daemon.core.state import Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import handles
 from qbatch.daemon.restore import add_snapshot
-from qbatch.daemon.service import Service
-from qbatch.daemon.trace_source import fed_log
-from qbatch.daemon.uninterrupted import to_its_end
+from qbatch.daemon.service import Service, to_its_end
+from qbatch.daemon.sources import fed_log
 from qbatch.distribution import __version__
 from qbatch.model.errors import suggestion
 from qbatch.results.shown import moment, span
@@ -39,7 +38,7 @@ from qbatch.wire.records import (
     Shadows,
     Text,
     Welcome,
-)  # fmt: skip
+)
 
 TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 SHADOW_ACTIONS = ("show", "set")
@@ -73,8 +72,7 @@ def queue_status(service: Service, client: ConnectedClient, request: requests.Qu
             found.append(queue_record(core, core.queue(name.partition("@")[0])))
         except Refusal as error:
             errors.append(error.record)
-    now = max(core.now, service.clock.now())
-    return Queues(queues=tuple(found), errors=tuple(errors), now=now, server=core.settings.name)
+    return Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 @handles(requests.HostStatus)
@@ -89,8 +87,7 @@ def host_status(service: Service, client: ConnectedClient, request: requests.Hos
         if name not in records
     ]
     found = tuple(records[name] for name in names if name in records)
-    now = max(core.now, service.clock.now())
-    return Hosts(hosts=found, errors=tuple(errors), now=now, server=core.settings.name)
+    return Hosts(hosts=found, errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 def phases(core: Core) -> Iterator[PhaseRecord]:

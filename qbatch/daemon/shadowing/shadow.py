@@ -24,9 +24,8 @@ from collections import deque
 import msgspec
 
 from qbatch.daemon.core import emulation, flow, passes, state_snapshot
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadowing.mirror import Item

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qbatch.daemon.core.job import BatchJob
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
-from qbatch.daemon.core.states import BatchState
 from qbatch.metrics.per_job import bounded_slowdowns
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.pieces import run_of

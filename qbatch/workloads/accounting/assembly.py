@@ -39,42 +39,6 @@ STAGING_S = 10
 prologues, staging and rounding take less.  A walltime of 0 counts as not measured."""
 
 
-class AccountedJob(msgspec.Struct, gc=False):
-    """One attempt of a job, or a job that never ran (``start`` is ``ABSENT``); instants in seconds since 1970.
-
-    ``ended`` is when it ended or was cancelled; ``run`` is how long it ran, without the time it was ``suspended``.
-    Counts, memory (KB) and ``cpu`` (seconds) are of the whole job.  ``after`` is the previous attempt.  ``hosts``:
-    names and processors of its hosts, if they are kept.  ``asks``: all requests that a log does not contain.
-    """
-
-    job: str
-    part: int
-    submit: int
-    eligible: int
-    start: int
-    ended: int
-    run: int
-    limit: int
-    cores: int
-    cores_asked: int
-    nodes: int
-    nodes_asked: int
-    cpu: float
-    memory_used: int
-    memory_asked: int
-    status: int
-    user: str
-    group: str
-    name: str
-    queue: str
-    file: str
-    line: int
-    after: AccountedJob | None = None
-    suspended: int = 0
-    hosts: tuple[tuple[str, int], ...] = ()
-    asks: Asks = ()
-
-
 class _Life(msgspec.Struct):
     """The state of one job while its records are processed."""
 
@@ -86,15 +50,15 @@ class _Life(msgspec.Struct):
     is_requeued: bool = False
     suspended_at: int = ABSENT
     suspended: int = 0
-    last: AccountedJob | None = None
+    last: AccountingRecord | None = None
 
 
-def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[AccountedJob]:
-    """Return the jobs of the records, in no particular order; the tally counts records that make no job."""
+def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[AccountingRecord]:
+    """Return the jobs that the records make, in no particular order; what makes no job is counted in the tally."""
     groups: dict[tuple[str, int], list[AccountingRecord]] = {}
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
-    jobs: list[AccountedJob] = []
+    jobs: list[AccountingRecord] = []
     for key in list(groups):
         group = groups.pop(key)  # processed records are not needed any more: a million take much memory
         if len(group) > 1:
@@ -108,7 +72,7 @@ def _moment(record: AccountingRecord) -> tuple[int, int]:
     return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
 
 
-def _walk(group: list[AccountingRecord], jobs: list[AccountedJob], tally: ImportTally) -> None:
+def _walk(group: list[AccountingRecord], jobs: list[AccountingRecord], tally: ImportTally) -> None:
     life = _Life()
     for record in group:
         kind = record.kind
@@ -143,8 +107,8 @@ def _resume(life: _Life, at: int) -> None:
     life.suspended_at = ABSENT
 
 
-def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally: ImportTally) -> None:
-    """Close an attempt with the record of its end or of its return to the queue."""
+def _end(life: _Life, record: AccountingRecord, jobs: list[AccountingRecord], tally: ImportTally) -> None:
+    """Close an attempt with the record of its end or of its way back into the queue."""
     opened, is_requeue = life.opened, record.kind == REQUEUED
     start = record.start if record.start >= 0 else _instant(opened)
     if start < 0:
@@ -155,16 +119,16 @@ def _end(life: _Life, record: AccountingRecord, jobs: list[AccountedJob], tally:
         tally.skip("trial runs that were discarded", record.file, record.line)
         life.opened, life.suspended, life.suspended_at = None, 0, ABSENT
         return
-    ended = record.end if record.end >= 0 else record.at
-    _resume(life, ended)
+    end = record.end if record.end >= 0 else record.at
+    _resume(life, end)
     last = life.last
-    if last is not None and (last.start, last.ended) == (start, ended):
+    if last is not None and (last.start, last.end) == (start, end):
         tally.skip("the same record again", record.file, record.line)
         return
     submit = _submitted(life)
     if last is not None and life.is_requeued:
-        submit = max(submit, last.ended)
-    job = _job(life, record, submit, start, ended)
+        submit = max(submit, last.end)
+    job = _job(life, record, submit, start, end)
     life.opened, life.suspended, life.is_requeued, life.is_over = None, 0, is_requeue, not is_requeue
     if not is_requeue:
         life.cancelled = None
@@ -189,38 +153,31 @@ def _submitted(life: _Life) -> int:
     return life.queued.at
 
 
-def _job(life: _Life, record: AccountingRecord, submit: int, start: int, ended: int) -> AccountedJob:
-    """Return the job of a closing record, with the facts that only earlier records contain."""
+def _job(life: _Life, record: AccountingRecord, submit: int, start: int, end: int) -> AccountingRecord:
+    """Return the closing record of a job, with what only the records before it say."""
     others = [each for each in (life.opened, life.queued) if each is not None]
-
-    def number(name: str) -> int:
-        own: int = getattr(record, name)
-        return own if own >= 0 or not others else max(getattr(each, name) for each in others)
-
-    def word(name: str) -> str:
-        own: str = getattr(record, name)
-        return own or next((value for each in others if (value := getattr(each, name))), "")
-
-    suspended = record.suspended + life.suspended if start >= 0 else 0
-    run = ended - start - suspended if start >= 0 else ABSENT
-    status = record.status
+    if others:
+        for name in ("eligible", "limit", "cores", "cores_asked", "nodes", "nodes_asked", "memory_asked", "priority"):
+            if getattr(record, name) < 0:
+                setattr(record, name, max(getattr(each, name) for each in others))
+    for name in ("user", "group", "account", "name", "queue", "asks", "hosts"):
+        if not getattr(record, name):
+            setattr(record, name, next((value for each in others if (value := getattr(each, name))), getattr(record, name)))
+    ran = start >= 0
+    record.suspended = record.suspended + life.suspended if ran else 0
+    record.submit, record.start, record.end = submit, start, end
+    record.run = end - start - record.suspended if ran else ABSENT
     if record.kind == REQUEUED:
-        status = FAILED
-    elif record.kind == CANCELLED or start < 0 or (life.cancelled is not None and status != COMPLETED):
-        status = KILLED
-    limit = number("limit")
-    if status == KILLED and 0 < limit <= run:
-        status = FAILED
-    group = word("group") or word("account")
-    return AccountedJob(
-        record.job, record.part, submit, number("eligible"), start, ended, run, limit, number("cores"),
-        number("cores_asked"), number("nodes"), number("nodes_asked"), record.cpu, record.memory_used,
-        number("memory_asked"), status, word("user"), group, word("name"), word("queue"), record.file, record.line,
-        life.last if life.is_requeued else None, suspended,
-        next((each.hosts for each in (record, *others) if each.hosts), ()) if start >= 0 else (),
-        _asks(next((each.asks for each in (record, *others) if each.asks), ()), number("memory_asked") > 0, word("queue"),
-              number("priority")),
-    )  # fmt: skip
+        record.status = FAILED
+    elif record.kind == CANCELLED or not ran or (life.cancelled is not None and record.status != COMPLETED):
+        record.status = KILLED
+    if record.status == KILLED and 0 < record.limit <= record.run:
+        record.status = FAILED
+    record.group = record.group or record.account
+    record.after = life.last if life.is_requeued else None
+    record.hosts = record.hosts if ran else ()
+    record.asks = _asks(record.asks, record.memory_asked > 0, record.queue, record.priority)
+    return record
 
 
 @lru_cache(maxsize=4096)
@@ -230,9 +187,9 @@ def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
     return tuple(sorted(asks | ({(PRIORITY, str(priority))} if priority >= 0 else set())))
 
 
-def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
-    """Count a job that cannot be used as lost; correct what can be corrected."""
-    if job.ended < job.start:
+def _is_sound(job: AccountingRecord, tally: ImportTally) -> bool:
+    """Count a job that cannot be used as lost; mend what can be mended."""
+    if job.end < job.start:
         tally.lose("ends before it starts", job.file, job.line)
         return False
     if job.submit < 0:
@@ -250,8 +207,8 @@ def _is_sound(job: AccountedJob, tally: ImportTally) -> bool:
     return True
 
 
-def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
-    """Close a job at the end of its records."""
+def _close(life: _Life, jobs: list[AccountingRecord], tally: ImportTally) -> None:
+    """Settle what is left of a job when its records are at an end."""
     if life.is_over:
         return
     last = life.cancelled or life.opened or life.queued
@@ -272,10 +229,10 @@ def _close(life: _Life, jobs: list[AccountedJob], tally: ImportTally) -> None:
     jobs.append(_job(life, last, submit, ABSENT, last.at))
 
 
-def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> list[AccountedJob]:
-    """Join the components of each heterogeneous job: they start together and are one job."""
-    whole: dict[tuple[str, int, bool], AccountedJob] = {}
-    others: list[AccountedJob] = []
+def _with_whole_heterogeneous(jobs: list[AccountingRecord], tally: ImportTally) -> list[AccountingRecord]:
+    """Put the components of each heterogeneous job together: they start at once and are one job."""
+    whole: dict[tuple[str, int, bool], AccountingRecord] = {}
+    others: list[AccountingRecord] = []
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
         key = (job.job, job.submit, job.start >= 0)
         first = whole.get(key)
@@ -286,7 +243,7 @@ def _with_whole_heterogeneous(jobs: list[AccountedJob], tally: ImportTally) -> l
         for name in ("cores", "cores_asked", "nodes", "nodes_asked", "cpu", "memory_used", "memory_asked"):
             mine, other = getattr(first, name), getattr(job, name)
             setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))
-        first.start, first.ended = min(first.start, job.start), max(first.ended, job.ended)
+        first.start, first.end = min(first.start, job.start), max(first.end, job.end)
         first.run = max(first.run, job.run)
         first.hosts += job.hosts
         first.asks = tuple(sorted({*first.asks, *job.asks}))

@@ -11,7 +11,7 @@ import numpy as np
 
 from qbatch.model.errors import InputError
 from qbatch.model.machine import Host, Machine
-from qbatch.workloads.accounting.assembly import AccountedJob
+from qbatch.workloads.accounting.record import AccountingRecord
 from qbatch.workloads.header import readable
 from qbatch.workloads.log import counted
 
@@ -25,8 +25,8 @@ class HostsSeen(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hides_queues: bool = False) -> HostsSeen:
-    """Return the hosts that jobs ran on, by name, each as large as the most in use there at once; other hosts are missing.
+def machine_seen(jobs: Sequence[AccountingRecord], *, is_anonymous: bool = False, hides_queues: bool = False) -> HostsSeen:
+    """Return the hosts that jobs ran on, by name, each as large as the most in use there; others are not there.
 
     A suspended job counts for the second after its start, as in the peak of the log: the time of its suspension is unknown.
     The pool of a host is the partition (the queue) from which most of its jobs came.
@@ -39,7 +39,7 @@ def machine_seen(jobs: Sequence[AccountedJob], *, is_anonymous: bool = False, hi
     rows: list[tuple[int, int, int, int, int]] = []
     ran: dict[str, Counter[int]] = {}
     for job in jobs:
-        end = job.ended if job.suspended <= 0 else min(job.ended, job.start + 1)
+        end = job.end if job.suspended <= 0 else min(job.end, job.start + 1)
         cores_of_all = sum(cores for _, cores in job.hosts)
         for name, cores in job.hosts:
             if cores > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +15,76 @@ import numpy as np
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.spans import too_small
-from qbatch.workloads.accounting.assembly import AccountedJob, assemble
-from qbatch.workloads.accounting.files import accounting_files, lines_of
+from qbatch.workloads.accounting.assembly import assemble
 from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
-from qbatch.workloads.accounting.record import AccountingRecord, Count, ImportTally
+from qbatch.workloads.accounting.record import AccountingRecord, Count, ImportTally, Line
 from qbatch.workloads.accounting.sacct import read_sacct
 from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
 from qbatch.workloads.header import readable
 from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, LeftOut, count_left_out
+from qbatch.workloads.source import STANDARD_INPUT, LogFile
+
+LINE_BYTES_MAX = 16 << 20
+"""A longer line is no accounting record; it is given cut to ``_SHOWN`` bytes and as not whole."""
+
+_SHOWN = 256
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def accounting_files(paths: Sequence[str]) -> list[str]:
+    """Return the files that these paths name, directories by their files in order of name (hidden ones left out).
+
+    Raises:
+        InputError: if a directory holds no file, or the same file is named twice.
+    """
+    found: list[str] = []
+    for path in paths:
+        if path != STANDARD_INPUT and os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+            inside = [os.path.join(path, name) for name in names]
+            inside = [each for each in inside if os.path.isfile(each)]
+            if not inside:
+                raise InputError(f"{path}: the directory holds no file; name the directory of the accounting files")
+            found += inside
+        else:
+            found.append(path)
+    seen: dict[str, str] = {}
+    for path in found:
+        real = path if path == STANDARD_INPUT else os.path.realpath(path)
+        if real in seen:
+            raise InputError(f"{path}: is named twice; name each file once")
+        seen[real] = path
+    return found
+
+
+def lines_of(path: str, progress: Callable[[int], None] | None = None) -> Iterator[Line]:
+    """Yield the lines of one file, of any length, from bytes that may be anything; CR LF ends a line as LF does.
+
+    Raises:
+        InputError: if it cannot be read or its compressed data are corrupt.
+    """
+    name = "standard input" if path == STANDARD_INPUT else path
+    source = LogFile(path)
+    number, pending, is_cut = 0, b"", False
+    for chunk in source.chunks(1 << 20):
+        if progress is not None:
+            progress(source.stored_bytes)
+        parts = chunk.split(b"\n")
+        parts[0] = pending + parts[0]
+        pending = parts.pop()
+        for part in parts:
+            number += 1
+            if number == 1:
+                part = part.removeprefix(_BYTE_ORDER_MARK)
+            yield Line(name, number, part[:-1] if part.endswith(b"\r") else part, not is_cut)
+            is_cut = False
+        if len(pending) > LINE_BYTES_MAX:
+            pending, is_cut = pending[:_SHOWN], True
+    if pending:
+        yield Line(name, number + 1, pending, is_whole=False)
+
 
 SCHEMA = "qbatch.import/1"
 """The schema of the record that ``--json`` prints."""
@@ -138,16 +199,16 @@ def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
     return found[0]
 
 
-def _submit_when_eligible(jobs: list[AccountedJob]) -> None:
-    """Count waits from when a job could have started, not from when it was held, dependent or requested for later."""
+def _submit_when_eligible(jobs: list[AccountingRecord]) -> None:
+    """Count waits from when a job could have started: not from when it was held, dependent or asked for later."""
     for job in jobs:
-        last = job.start if job.start >= 0 else job.ended
+        last = job.start if job.start >= 0 else job.end
         job.submit = min(max(job.submit, job.eligible), last)
 
 
 def _chosen(
-    jobs: list[AccountedJob], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
-) -> list[AccountedJob]:
+    jobs: list[AccountingRecord], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
+) -> list[AccountingRecord]:
     """Leave out what the filters leave out, counted by filter."""
     chosen = []
     for job in jobs:
@@ -162,14 +223,14 @@ def _chosen(
     return chosen
 
 
-def _has_nodes(job: AccountedJob, tally: ImportTally) -> bool:
+def _has_nodes(job: AccountingRecord, tally: ImportTally) -> bool:
     if job.start >= 0 and job.nodes <= 0 and job.nodes_asked <= 0:
         tally.lose("without hosts, which --unit nodes counts", job.file, job.line)
         return False
     return True
 
 
-def _order(job: AccountedJob) -> tuple[int, list[int], int]:
+def _order(job: AccountingRecord) -> tuple[int, list[int], int]:
     return job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start
 
 
@@ -181,7 +242,7 @@ def _why(tally: ImportTally) -> str:
     return f": {reasons}" if reasons else ": they contain no record"
 
 
-def _left_out(jobs: list[AccountedJob], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
+def _left_out(jobs: list[AccountingRecord], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
     # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
     hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
     hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
@@ -203,7 +264,7 @@ def _shape(
 
 
 def _document(
-    form: str, files: list[str], jobs: list[AccountedJob], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
+    form: str, files: list[str], jobs: list[AccountingRecord], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
     zone_from: str,
 ) -> dict[str, Any]:  # fmt: skip
     ran = sum(1 for job in jobs if job.start >= 0)

@@ -35,13 +35,17 @@ class Line(NamedTuple):
 
 
 class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
-    """The content of one line about one job; ``ABSENT`` or empty if missing.
+    """What one line says of one job; ``ABSENT`` or empty where it says nothing.  One that closes an attempt becomes the job
+    (:mod:`.assembly`): one attempt, or a job that never ran (``start`` is ``ABSENT``), with what the lines before it say.
 
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
     seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (without suspensions), ``cpu`` (of all
     processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
-    processors, if the tally keeps them.  ``is_trial``: a trial run that was discarded.
-    ``asks``: what a log does not contain, except memory, partition and ``priority``, which have separate fields.
+    processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
+    ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
+
+    Of a job, ``end`` is when it ended or was cancelled, ``run`` how long it ran, without the time it was ``suspended``, and
+    ``after`` the attempt before this one; ``asks`` is all that a log does not hold of it.
     """
 
     kind: int
@@ -74,6 +78,8 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     hosts: tuple[tuple[str, int], ...] = ()
     asks: Asks = ()
     priority: int = ABSENT
+    run: int = ABSENT
+    after: AccountingRecord | None = None
 
     @property
     def place(self) -> str:

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from qbatch.model.spans import Peak, most_at_once
-from qbatch.workloads.accounting.assembly import AccountedJob
 from qbatch.workloads.accounting.names import numbers_of
+from qbatch.workloads.accounting.record import AccountingRecord
 from qbatch.workloads.left_out import LeftOut
 from qbatch.workloads.log import FIELDS, Column, compact
 
@@ -46,8 +46,8 @@ class ImportedLog:
     left_out: tuple[LeftOut, ...] = ()
 
 
-def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> ImportedLog:
-    """Return the log of at least one job, given in order of submission; ``hosts``: the number of different hosts."""
+def make_log(jobs: Sequence[AccountingRecord], shape: LogShape, hosts: int) -> ImportedLog:
+    """Return the log of at least one job, which stand in order of submission; ``hosts``: different hosts seen."""
     by_nodes = shape.unit == "nodes"
     used = _array(job.nodes if by_nodes else job.cores for job in jobs)
     asked = _array(job.nodes_asked if by_nodes else job.cores_asked for job in jobs)
@@ -59,7 +59,7 @@ def make_log(jobs: Sequence[AccountedJob], shape: LogShape, hosts: int) -> Impor
     columns: dict[str, Column] = {
         "job": np.arange(1, len(jobs) + 1),
         "submit": submit - base,
-        "wait": np.where(ran, _array(job.start for job in jobs), _array(job.ended for job in jobs)) - submit,
+        "wait": np.where(ran, _array(job.start for job in jobs), _array(job.end for job in jobs)) - submit,
         "run": _array(job.run for job in jobs),
         "procs_allocated": used,
         "cpu_time": _per_processor(np.fromiter((job.cpu for job in jobs), np.float64, len(jobs)), each),
@@ -92,7 +92,7 @@ def _per_processor(values: Column, procs: Column) -> Column:
     return np.where(known, np.round(values / np.maximum(procs, 1), 6), -1.0)
 
 
-def _numbered(jobs: Sequence[AccountedJob], shape: LogShape, columns: dict[str, Column]) -> dict[str, dict[str, int]]:
+def _numbered(jobs: Sequence[AccountingRecord], shape: LogShape, columns: dict[str, Column]) -> dict[str, dict[str, int]]:
     """Fill in the columns of names; return the numbers by kind of name."""
     key = shape.key if shape.is_anonymous else None
     queue_key = key if shape.has_anonymous_queues else None
@@ -108,7 +108,7 @@ def _numbered(jobs: Sequence[AccountedJob], shape: LogShape, columns: dict[str, 
     return found
 
 
-def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
+def _chain(jobs: Sequence[AccountingRecord], columns: dict[str, Column]) -> None:
     """Fill in the preceding job and the think time of attempts after a requeue."""
     preceding, think = np.full(len(jobs), -1), np.full(len(jobs), -1)
     places = {id(job): place for place, job in enumerate(jobs)}
@@ -116,16 +116,16 @@ def _chain(jobs: Sequence[AccountedJob], columns: dict[str, Column]) -> None:
         before = places.get(id(job.after)) if job.after is not None else None
         if before is not None and before < place:
             preceding[place] = before + 1
-            think[place] = max(job.submit - jobs[before].ended, 0)
+            think[place] = max(job.submit - jobs[before].end, 0)
     columns["preceding_job"], columns["think_time"] = preceding, think
 
 
-def _peak(jobs: Sequence[AccountedJob], used: Column) -> Peak:
+def _peak(jobs: Sequence[AccountingRecord], used: Column) -> Peak:
     """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
 
     The time of a suspension is unknown, only its length: a suspended job counts for the second after its start.
     """
-    start, end = _array(job.start for job in jobs), _array(job.ended for job in jobs)
+    start, end = _array(job.start for job in jobs), _array(job.end for job in jobs)
     is_whole = _array(job.suspended for job in jobs) <= 0
     ran = used > 0
     peak = most_at_once(start[ran], np.where(is_whole, end, np.minimum(end, start + 1))[ran], used[ran])
@@ -133,14 +133,14 @@ def _peak(jobs: Sequence[AccountedJob], used: Column) -> Peak:
 
 
 def _header(
-    jobs: Sequence[AccountedJob],
+    jobs: Sequence[AccountingRecord],
     shape: LogShape,
     procs: int,
     hosts: int,
     queues: dict[str, int],
     columns: dict[str, Column],
 ) -> list[str]:
-    submits, ends = [jobs[0].submit, jobs[-1].submit], max(job.ended for job in jobs)
+    submits, ends = [jobs[0].submit, jobs[-1].submit], max(job.end for job in jobs)
     unit = "hosts" if shape.unit == "nodes" else "cores"
     how = (
         f"given; a processor is one of the {unit}" if shape.machine_procs else f"inferred: most {unit} allocated at once"

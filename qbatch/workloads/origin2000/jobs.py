@@ -110,12 +110,8 @@ def early_count(jobs: int, percent: int) -> int:
     return max(-(-jobs * low // 100), min(jobs * high // 100, (jobs * percent + 50) // 100))
 
 
-def tilted(u: Column, low: Column, high: Column, tilt: float) -> Column:
-    """Return numbers of [low, high]: density proportional to x**(tilt - 1), by the inverse of its distribution."""
-    return _bent(u, low, ln(high / low), tilt)
-
-
 def _bent(u: Column, low: Column, span: Column, tilt: float) -> Column:
+    """Return numbers of [low, low * exp(span)]: density proportional to x**(tilt - 1), by the inverse of its distribution."""
     if abs(tilt) < _STRAIGHT:
         return np.asarray(low * exp(u * span))
     grown = u * (exp(tilt * span) - 1.0)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
 from qbatch.cli.pbs.format_attributes import host_attributes, job_attributes, torque_host_attributes, variable_list
 from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
-from qbatch.cli.pbs.format_nodes import block_text, summary_line, summary_table
 from qbatch.cli.pbs.format_table import PLAIN, TORQUE, WIDE, job_rows, job_table, queue_table, shown_id
+from qbatch.cli.pbs.pbsnodes import block_text, summary_line, summary_table
 from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from tests.cli.pbs.harness import NOW, Shell, job

@@ -6,11 +6,11 @@ import msgspec
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.config import parse_config
-from qbatch.daemon.core import passes, reports, state_snapshot, steps
+from qbatch.daemon.core import flow, passes, state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending
 from qbatch.daemon.executors.attempt import Report
-from qbatch.daemon.forecast import ALL, ExpectedStarts, forecast
+from qbatch.daemon.forecasts import ALL, ExpectedStarts, forecast
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.handlers.verbs import permit
 from qbatch.daemon.settings import Settings
@@ -74,7 +74,7 @@ class Bench:
     def report(self, said: Report) -> None:
         """Report something as an executor does."""
         self.journal.append(journal_entry.report(self.core.now, said))
-        reports.reported(self.core, said)
+        flow.reported(self.core, said)
         self._collect()
 
     def make_pass(self) -> None:

@@ -10,7 +10,7 @@ from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.accounting import text_of
 from qbatch.daemon.core.state import Account, Core, Ending, Happening
 from qbatch.daemon.settings import Pool, Queue, Settings
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.sources import TraceSource
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
 from qbatch.simulation.drivers import run

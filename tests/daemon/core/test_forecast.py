@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from qbatch.daemon.core import passes
-from qbatch.daemon.forecast import is_hopeful
+from qbatch.daemon.forecasts import is_hopeful
 from qbatch.wire import requests
 from tests.daemon.core.driver import EMULATED, ROOT, SECOND, Bench, forecast_made, forecast_of
 

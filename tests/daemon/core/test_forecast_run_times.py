@@ -9,7 +9,7 @@ import pytest
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.core import flow, state_snapshot
 from qbatch.daemon.executors.attempt import NOT_STARTED
-from qbatch.daemon.forecast import AsExpected
+from qbatch.daemon.forecasts import AsExpected
 from qbatch.model.errors import InputError
 from qbatch.policies import load_policy
 from qbatch.wire import requests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qbatch.daemon.core.states import NEXT, ON_HOSTS, OVER, SUBSTATES, WAITING, BatchState
+from qbatch.daemon.core.job import NEXT, ON_HOSTS, OVER, SUBSTATES, WAITING, BatchState
 from qbatch.wire import pieces, requests
 from tests.daemon.core.driver import EMULATED, Bench
 

@@ -9,9 +9,9 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.config import as_toml, parse_config
 from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.invariants import breaches
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.reconfigure import reconfigure
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.core.steps import STEP, UNFINISHED
 from qbatch.daemon.handlers import verbs
 from qbatch.model.errors import InputError

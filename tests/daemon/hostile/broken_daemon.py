@@ -11,9 +11,9 @@ from typing import Any
 import qbatch.daemon.questions  # noqa: F401 - the table of verbs is filled before it is changed
 from qbatch.cli.main import main
 from qbatch.daemon import attempts
-from qbatch.daemon.core import passes, reports
+from qbatch.daemon.core import flow, passes
+from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.state import Core, PoolState
-from qbatch.daemon.core.states import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Report
 from qbatch.daemon.handlers import verbs
 from qbatch.wire import requests
@@ -30,11 +30,11 @@ def _trail(service: Any, client: Any, request: Any) -> None:
     raise LookupError("a bug in trail")
 
 
-_reported, _one_pass, _attempt_of = reports.reported, passes._one_pass, attempts.attempt_of
+_reported, _one_pass, _attempt_of = flow.reported, passes._one_pass, attempts.attempt_of
 
 
 def _bad_report(core: Core, report: Report) -> None:
-    job = reports.job_of(core, report.key)
+    job = flow.job_of_attempt(core, report.key)
     if isinstance(report, Ended) and report.status != LOST and job is not None and job.name == "bad-end":
         core.jobs.clear()
         raise OverflowError("a bug in reports")
@@ -58,7 +58,7 @@ def _bad_attempt(core: Core, job: Any, *rest: Any) -> Any:
 
 verbs.HANDLERS[requests.Message] = _message
 verbs.HANDLERS[requests.Trail] = _trail
-reports.reported = _bad_report
+flow.reported = _bad_report
 passes._one_pass = _bad_pass
 attempts.attempt_of = _bad_attempt
 

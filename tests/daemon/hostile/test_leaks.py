@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from qbatch.client import ClientSession
+from qbatch.daemon.outbox import Waiters
 from qbatch.daemon.questions import jobs
-from qbatch.daemon.waiters import Waiters
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Wait

@@ -15,7 +15,7 @@ from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.daemon.shadowing.team import Team
-from qbatch.daemon.trace_source import TraceSource
+from qbatch.daemon.sources import TraceSource
 from qbatch.model.errors import QbatchError
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy

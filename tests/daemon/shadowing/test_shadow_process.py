@@ -7,12 +7,13 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from qbatch.daemon import shadows as shadows_module
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.event_stream import EventStream, Subscriber
+from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.shadows import ShadowProcess
 from tests.daemon.core.driver import SECOND, Bench
 from tests.daemon.shadowing.driver import bench_of
@@ -27,7 +28,7 @@ class Service:
         self.event_stream = EventStream(self._count)
         self.pass_driver = self
 
-    def _count(self) -> list[Subscriber]:
+    def _count(self) -> list[Any]:
         self.told += 1
         return []
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, UsageError
-from qbatch.workloads.accounting.files import accounting_files, lines_of
+from qbatch.workloads.accounting.importing import accounting_files, lines_of
 
 from .samples import BASE, SACCT_HEADER, Sample, column, imported, pbs_pro, reasons, slurm, torque
 

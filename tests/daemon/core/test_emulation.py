@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from qbatch.daemon.core.emulated_executor import EmulatedExecutor
+from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.model.actions import Chunk
 from qbatch.model.machine import Host, Machine
 from qbatch.model.progress import NEVER, Progress, time_left
