@@ -199,7 +199,7 @@ def test_the_folders_of_a_result_are_made(capfd: pytest.CaptureFixture[str], tmp
         assert (code, (tmp_path / name).exists()) == (0, True), err
     (tmp_path / "file").touch()
     code, out, err = command(capfd, "replay", TINY, "-p", "easy", "--out", tmp_path / "file" / "b")
-    assert (code, out, err.count("\n"), "is no folder" in err) == (4, "", 1, True)
+    assert (code, out, err.count("\n"), "is not a folder" in err) == (4, "", 1, True)
 
 
 _HOSTILE = ("9223372036854775808", "-9223372036854775808", "9007199254740992", "-9007199254740992", "999999999999999",

@@ -26,12 +26,12 @@ ADDED = {
     "PBS command": (
         "qmsg",
         {"qbatch/daemon/handlers/jobs.py", "qbatch/cli/pbs/job_commands.py", "qbatch/cli/pbs/start.py",
-        "qbatch/daemon/commands.py"}, {"qbatch/daemon", "qbatch/cli"},
+        "qbatch/daemon/commands.py"}, {"qbatch/daemon/handlers", "qbatch/daemon/commands.py", "qbatch/cli"},
     ),
     "paper": (
-        "closed_network",
+        "closed-network",
         {"qbatch/papers/registry.py", "qbatch/papers/NAME.py", "qbatch/papers/NAME_claims.py"},
-        {"qbatch/cli", "qbatch/library", "qbatch/reports"},
+        {"qbatch/cli", "qbatch/library", "qbatch/reports", "qbatch/papers/harness.py", "qbatch/papers/registry.py"},
     ),
 }  # fmt: skip
 """What was added, by its name in the code; the files that its checklist names; the folders in which the name is looked for."""

@@ -90,5 +90,5 @@ def test_mistakes_are_said_in_arguments(log: str) -> None:
         qbatch.sweep(log, load="x")
     with pytest.raises(qbatch.UsageError, match="no metric 'wait'"):
         qbatch.sweep(log, "easy", on="local:1").points("wait")
-    with pytest.raises(qbatch.InputError, match="is no sweep"):
+    with pytest.raises(qbatch.InputError, match="is not a sweep"):
         qbatch.read_sweep(Path(log).parent)

@@ -71,7 +71,7 @@ def test_values_out_of_range_are_named(wrong: dict[str, float]) -> None:
 
 def _commands() -> list[list[str]]:
     lines = (SHIPPED / "README.md").read_text().splitlines()
-    return [shlex.split(line) for line in lines if line.startswith("    qbatch trace generate")]
+    return [shlex.split(line) for line in lines if line.startswith("qbatch trace generate")]
 
 
 @pytest.mark.parametrize("command", _commands(), ids=lambda command: str(command[-1]))

@@ -44,8 +44,8 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
     ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
 
-    Of a job, ``end`` is when it ended or was cancelled, ``run`` how long it ran, without the time it was ``suspended``, and
-    ``after`` the attempt before this one; ``asks`` is all that a log does not hold of it.
+    Of a job, ``end`` is when it ended or was cancelled.  ``run`` is how long it ran, without the time it was ``suspended``.
+    ``after`` is the attempt before this one; ``asks`` is all that a log does not hold of it.
     """
 
     kind: int
