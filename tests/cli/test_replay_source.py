@@ -66,7 +66,8 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(
     ("arguments", "named"),
     [(["--source", "closed:N=0"], "N=0"), (["x.swf", "--source", "closed"], "leave out LOG"), ([], "a LOG is missing"),
      (["--source", "closed", "--load", "2", "--closed"], "leave out --closed, --load"),
-     (["--source", "closed", "--driver", "compiled"], "only the engine can run a source"), (["--source", "open"], "known: closed")],
+     (["--source", "closed", "--driver", "compiled"], "only the engine can run a source"),
+     (["--source", "open"], "known: closed")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_by_name(
     capfd: pytest.CaptureFixture[str], arguments: list[str], named: str
