@@ -11,7 +11,7 @@ import pytest
 from qbatch.model.machine import one_host
 from qbatch.model.record import Schedule
 from qbatch.policies import load_policy
-from qbatch.referee.slices import SWITCH, check_slices, clock_of, shares_of
+from qbatch.referee.slices import SWITCH, check_slices, classes_of, clock_of
 from qbatch.referee.verify import judge
 from qbatch.simulation.drivers import run
 from tests.harness import size, workload_of
@@ -90,9 +90,13 @@ def test_classes_that_are_always_there_have_the_shares_of_their_slices() -> None
         jobs.append((0, 4, 40000))
     asked = [SimpleNamespace(submit=at, procs=procs, estimate=length * SECOND, run=length * SECOND) for at, procs, length in jobs]
     schedule = run(workload_of(asked, PROCS), one_host(PROCS), load_policy("scojo:smart=no"), is_audited=True)
-    shares = shares_of(schedule, load_policy("scojo:smart=no").rules)
-    assert shares is not None
-    assert shares == pytest.approx((0.083, 0.244, 0.673), abs=0.02)
+    rules = load_policy("scojo:smart=no").rules
+    kinds = np.array(classes_of(schedule, rules))
+    until = min(schedule.end[kinds == kind].max() for kind in range(3))  # from 0 until then all classes are there
+    lasted = [
+        sum(max(min(one.end, until) - one.start, 0) for one in clock_of(schedule, rules) if one.kind == kind) for kind in range(3)
+    ]
+    assert np.array(lasted) / sum(lasted) == pytest.approx((0.083, 0.244, 0.673), abs=0.02)
 
 
 def test_rows_without_their_pieces_are_said_to_be_unchecked() -> None:

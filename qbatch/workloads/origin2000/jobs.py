@@ -110,7 +110,7 @@ def early_count(jobs: int, percent: int) -> int:
     return max(-(-jobs * low // 100), min(jobs * high // 100, (jobs * percent + 50) // 100))
 
 
-def _bent(u: Column, low: Column, span: Column, tilt: float) -> Column:
+def tilted(u: Column, low: Column, span: Column, tilt: float) -> Column:
     """Return numbers of [low, low * exp(span)]: density proportional to x**(tilt - 1), by the inverse of its distribution."""
     if abs(tilt) < _STRAIGHT:
         return np.asarray(low * exp(u * span))
@@ -151,7 +151,7 @@ def _run_times(drawn: _Drawn, procs: Column, target: DemandTarget) -> Column | N
     span = ln(drawn.requested_s.astype(np.float64) / low)
 
     def run_s(tilt: float) -> Column:
-        bent = np.clip(np.floor(_bent(run_u, low, span, tilt)).astype(np.int64), tables.EARLY_S, drawn.requested_s)
+        bent = np.clip(np.floor(tilted(run_u, low, span, tilt)).astype(np.int64), tables.EARLY_S, drawn.requested_s)
         return np.where(drawn.early, drawn.run_s, np.where(drawn.is_killed, drawn.requested_s, bent))
 
     found, _ = _solve(run_s, procs, target.procs_seconds, RUN_TILTS)
@@ -171,9 +171,9 @@ def _memory(
     is_apart = (procs == 1) & (target.size == "sj") & (serial_tilt != 0.0)
 
     def memory_kb(tilt: float) -> Column:
-        bent = _bent(drawn.memory_u, low, span, tilt)
+        bent = tilted(drawn.memory_u, low, span, tilt)
         if is_apart.any():
-            bent = np.where(is_apart, _bent(drawn.memory_u, low, span, tilt + serial_tilt), bent)
+            bent = np.where(is_apart, tilted(drawn.memory_u, low, span, tilt + serial_tilt), bent)
         return np.clip(np.floor(bent).astype(np.int64), least, most)
 
     return _solve(memory_kb, procs * run_s, target.memory_seconds, MEMORY_TILTS)

@@ -137,7 +137,7 @@ def test_directories_are_their_files_in_order(tmp_path: Path) -> None:
     assert [Path(path).name for path in accounting_files([str(tmp_path)])] == ["20231114", "20231115"]
     with pytest.raises(InputError, match="named twice"):
         accounting_files([str(tmp_path), str(tmp_path / "20231114")])
-    with pytest.raises(InputError, match="contains no file"):
+    with pytest.raises(InputError, match="holds no file"):
         accounting_files([str(tmp_path / "sub")])
 
 
