@@ -60,11 +60,13 @@ def plot(
     of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
     if is_sweep(result):
         of_result = {
-            "--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs, "--columns": columns == 1,
-            "--grey": grey,
+            "--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs,
         }  # fmt: skip
         _refuse(f"{result} is a sweep", "--x, --y, --by and --where", of_result)
-        _plot_sweep(result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale)
+        _plot_sweep(
+            result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale, columns=columns,
+            is_grey=grey,
+        )  # fmt: skip
         return
     _refuse(f"{result} is no sweep", "--kind", of_sweep)
     if kind is None:
@@ -79,8 +81,9 @@ def _refuse(what: str, takes: str, others: Mapping[str, object]) -> None:
 
 
 def _plot_sweep(
-    path: str, out: str | None, x: str | None, y: str, by: str, where: list[str], title: str | None, *, log_scale: bool
-) -> None:
+    path: str, out: str | None, x: str | None, y: str, by: str, where: list[str], title: str | None, *, log_scale: bool,
+    columns: int, is_grey: bool,
+) -> None:  # fmt: skip
     from qbatch.reports.plot_style import checked_suffix, write_figure
     from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
     from qbatch.results.output import make_folder
@@ -94,7 +97,8 @@ def _plot_sweep(
         if not sign:
             raise UsageError(f"--where {pair!r}: write AXIS=VALUE, such as estimates=f:2")
         chosen.setdefault(axis, []).append(value)
-    figure = draw_sweep(read_sweep(path), SweepPicture(x, y, by, chosen, is_logarithmic=log_scale, title=title))
+    picture = SweepPicture(x, y, by, chosen, is_logarithmic=log_scale, title=title, columns=columns, is_grey=is_grey)
+    figure = draw_sweep(read_sweep(path), picture)
     make_folder(name)
     write_figure(figure, name)
     talk(f"wrote {name}: {y} of {path}")

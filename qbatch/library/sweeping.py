@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _SHOWN_POINTS = 30
 
@@ -162,9 +162,11 @@ class SweepResult:
     def plot(
         self, y: str = "wait_mean", *, x: str | None = None, by: str = "policy",
         where: Mapping[str, Sequence[Any]] | None = None, confidence: float = 0.95, log_scale: bool = False,
-        title: str | None = None,
-    ) -> Figure:  # fmt: skip
+        title: str | None = None, columns: int = 2, grey: bool = False, ax: Axes | Sequence[Axes] | None = None,
+    ) -> Any:  # fmt: skip
         """Return a matplotlib figure of a metric against an axis, with the intervals over the replicas.
+
+        With ``ax`` it draws into your axes and returns them.
 
         Args:
             y: the metric.
@@ -174,14 +176,19 @@ class SweepResult:
             confidence: confidence of the intervals.
             log_scale: whether the metric has a logarithmic scale.
             title: title instead of the usual one.
+            columns: width of the figure: 1 or 2 columns of a journal.
+            grey: draw in grey, for print.
+            ax: axes to draw into, without title and caption: one, or one for each panel.
 
         Raises:
-            UsageError: there is no such axis, metric or value, or matplotlib is missing.
+            UsageError: there is no such axis, metric or value, the number of axes is wrong, or matplotlib is missing.
         """
         from qbatch.reports.sweep_plot import SweepPicture, draw_sweep
 
         chosen = {axis: [one] if isinstance(one, str | int | float) else list(one) for axis, one in (where or {}).items()}
-        return draw_sweep(self._table, SweepPicture(x, y, by, chosen, confidence, log_scale, title))
+        axes = [] if ax is None else [*ax] if isinstance(ax, Iterable) else [ax]
+        figure = draw_sweep(self._table, SweepPicture(x, y, by, chosen, confidence, log_scale, title, columns, grey, axes))
+        return figure if ax is None else ax
 
     def __repr__(self) -> str:
         grid = self.document["grid"]

@@ -12,7 +12,16 @@ from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
 from qbatch.metrics.table import words_of
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.reports.plot_style import WIDTH, caption, legend_outside, plain_log_ticks, plain_text, policy_look, styled
+from qbatch.reports.plot_style import (
+    ONE_COLUMN,
+    WIDTH,
+    caption,
+    legend_outside,
+    plain_log_ticks,
+    plain_text,
+    policy_look,
+    styled,
+)
 from qbatch.reports.report.charts import look as series_look
 from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
@@ -46,6 +55,11 @@ class SweepPicture:
     confidence: float = 0.95
     is_logarithmic: bool = False
     title: str | None = None
+    columns: int = 2
+    """The width of the figure, in columns of a journal."""
+    is_grey: bool = False
+    axes: Sequence[Axes] = ()
+    """Axes to draw into, one for each panel, instead of a new figure."""
     is_for_page: bool = False
     """Whether it takes the colours, the fonts and the width of a page, which has its own key of the policies."""
 
@@ -99,19 +113,25 @@ def _drawn(
     metric = next(one for one in METRICS if one.name == name)
     columns = min(len(panels), _COLUMNS)
     lines = -(-len(panels) // columns)
-    size = SIZE if asked.is_for_page else (WIDTH, 0.6 + 2.7 * lines)
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
+    size = SIZE if asked.is_for_page else (WIDTH if asked.columns == 2 else ONE_COLUMN, 0.6 + 2.7 * lines)
     words = words_of(name)
-    grid = figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True)
+    if asked.axes:
+        if len(asked.axes) != len(panels):
+            raise UsageError(f"ax: this picture has {len(panels)} panels, not {len(asked.axes)}; give a list of as many axes")
+        drawn: list[Any] = list(asked.axes)
+        figure: Figure = drawn[0].figure
+    else:
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05))
+        drawn = list(figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True).flat)
     factor, unit = _unit(metric.unit, found, name)
     for place, panel in enumerate(panels):
-        axes: Axes = grid[place // columns][place % columns]
+        axes = drawn[place]
         inside = [point for point in found if all(point.at[axis] == value for axis, value in zip(others, panel, strict=True))]
         for value in values[by]:
             line = sweep.document["grid"][by].index(value)
             of_line = [point for point in inside if point.at[by] == value]
-            look = {"label": _text(value), **(series_look(line) if asked.is_for_page else policy_look(line))}
-            _line(axes, of_line, x, values[x], name, factor, asked.confidence, look)
+            look = series_look(line) if asked.is_for_page else policy_look(line, is_grey=asked.is_grey)
+            _line(axes, of_line, x, values[x], name, factor, asked.confidence, {"label": _text(value), **look})
         if panel:
             axes.set_title(plain_text(", ".join(f"{axis} {_text(one)}" for axis, one in zip(others, panel, strict=True))))
         if x != "load":
@@ -123,14 +143,16 @@ def _drawn(
             plain_log_ticks(axes.yaxis)
         else:
             axes.set_ylim(bottom=0)
-    grid[0][0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
-    for place in range(len(panels), lines * columns):
-        grid[place // columns][place % columns].set_visible(False)
-    if asked.is_for_page:
+    drawn[0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
+    for axes in drawn[len(panels):]:
+        axes.set_visible(False)
+    if asked.axes:
+        drawn[0].legend()
+    if asked.axes or asked.is_for_page:
         return figure
     title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
     figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
-    legend_outside(figure, grid[0][0])
+    legend_outside(figure, drawn[0])
     caption(figure, _caption(found, name, by, asked.confidence))
     return figure
 

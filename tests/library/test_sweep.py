@@ -85,6 +85,20 @@ def test_a_class_typed_in_a_program_runs_in_its_process(log: str, tmp_path: Path
     assert "write it to a module" in done.stdout
 
 
+def test_a_picture_is_drawn_into_axes_of_yours(sweep: qbatch.SweepResult) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    many = list(figure.subplots(1, 6))
+    panels = len(sweep.plot("wait_mean").axes)
+    with pytest.raises(qbatch.UsageError, match=f"this picture has {panels} panels, not {panels + 1}"):
+        sweep.plot("wait_mean", ax=many[: panels + 1])
+    given = many[:panels]
+    assert sweep.plot("wait_mean", ax=given, grey=True) is given
+    assert all(axes.has_data() for axes in given)
+    assert sweep.plot("wait_mean", columns=1).get_figwidth() == 3.5
+
+
 def test_mistakes_are_said_in_arguments(log: str) -> None:
     with pytest.raises(qbatch.UsageError, match="sweep: load: 'x' is not a load"):
         qbatch.sweep(log, load="x")
