@@ -1,6 +1,6 @@
-"""``qbatch paper``: the experiments of a paper, its printed numbers beside ours, a verdict on each claim.
+"""``qbatch paper``: run the experiments of a paper, compare its printed numbers with ours, and judge each claim.
 
-Each paper is a subcommand; its options are made of what the registry declares of it.
+Each paper is a subcommand; the registry declares its options.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         typer.Option(
             False,
             "--check",
-            help="Exit with 1 if a verdict is not the known one (holds, or what the document of its results explains), or if "
-            "none is known of this seed and size.",
+            help="Exit with 1 if a verdict is not the known one (holds, or the one that the results document explains), or if "
+            "none is known for this seed and size.",
         ),
     ),
     "list_papers": (bool, typer.Option(False, "--list", help="List the papers.")),
-    "quiet": (bool, typer.Option(False, "--quiet", "-q", help="No progress and no notes.")),
+    "quiet": (bool, typer.Option(False, "--quiet", "-q", help="Print no progress and no notes.")),
 }
-"""What every paper takes: type and option by parameter."""
+"""The options of every paper: type and option by parameter."""
 
 
 class PaperGroup(TyperGroup):
-    """The papers as subcommands; options may stand before the name, as behind it."""
+    """The papers as subcommands; options may stand before or after the name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the name of the paper first."""
+        """Put the name of the paper first."""
         named = [each for before, each in zip(["", *args], args, strict=False) if each in PAPERS and before != "--out"]
         if named:
             args.remove(named[0])
@@ -66,13 +66,13 @@ class PaperGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Refuse a name that no paper has, with the nearest one."""
+        """Refuse a name that no paper has, and suggest the nearest one."""
         find_paper(args[0])
         return super().resolve_command(ctx, args)
 
 
 class PaperCommand(TyperCommand):
-    """One paper; an option that it does not take is refused with those that it takes."""
+    """One paper; its refusal of an option names those that it takes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options of this paper only."""
@@ -98,9 +98,9 @@ app = typer.Typer(
 
 @app.callback()
 def paper(context: typer.Context, list_papers: bool = typer.Option(False, "--list", help="List the papers.")) -> None:
-    """Re-run the experiments of a paper beside its printed numbers; numbers that differ are no failure.
+    """Run the experiments of a paper and compare them with its printed numbers; different numbers are no failure.
 
-    Without the name of a paper, list them.
+    Without the name of a paper, list the papers.
     """
     if context.invoked_subcommand is None or list_papers:
         _print_papers()
@@ -130,7 +130,7 @@ def _command_of(chosen: Paper) -> Callable[..., None]:
 
 
 def _option(option: PaperOption) -> tuple[Any, Any]:
-    """Return the type and the option of the command line for an option of a paper."""
+    """Return the type and the command-line option for an option of a paper."""
     if option.kind is bool:
         return bool, typer.Option(True, *option.flags, help=option.help)
     kind: Any = int | None if option.kind is int else list[str] | None
@@ -211,10 +211,10 @@ def _print_papers() -> None:
 
 
 def _check(outcome: PaperOutcome) -> None:
-    """Fail on claims that are decided otherwise than is known: they hold, or what the paper's module records of them."""
+    """Fail if the verdict of a claim is not the known one: it holds, or what the paper's module records for it."""
     breaches = [claim for claim in outcome.claims if claim.is_breach]
     for claim in breaches:
-        talk(f"check: {claim.name}: {claim.verdict}; known of it: {claim.expected}")
+        talk(f"check: {claim.name}: {claim.verdict}; known verdict: {claim.expected}")
     lost = [claim.name for claim in outcome.claims if claim.is_lost]
     if lost:
         talk(f"check: known to hold, and not decidable now: {', '.join(lost)}")
@@ -227,12 +227,12 @@ def _check(outcome: PaperOutcome) -> None:
         for claim in outcome.claims
         if claim.verdict not in ("holds", "cannot be checked on this log", "not decidable")
     ]
-    said = ", ".join(f"{claim.name} ({claim.verdict})" for claim in others)
-    talk(f"check: no claim is decided otherwise than is known{f'; not held, and known: {said}' if said else ''}")
+    names = ", ".join(f"{claim.name} ({claim.verdict})" for claim in others)
+    talk(f"check: every verdict is the known one{f'; known not to hold: {names}' if names else ''}")
 
 
 def _check_folder(out: str) -> None:
-    """Refuse, before any work, a folder that could not be written after it; make it if only it is missing."""
+    """Refuse a folder that cannot be written before any work is done; make it if its parent exists."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise OutputError(f"{out}: is a file; --out names a folder")
     parent = os.path.dirname(os.path.abspath(out))
@@ -240,12 +240,12 @@ def _check_folder(out: str) -> None:
         raise OutputError(f"{out}: the folder {parent} does not exist; create it first")
     os.makedirs(out, exist_ok=True)
     if not os.access(out, os.W_OK | os.X_OK):
-        raise OutputError(f"{out}: may not be written")
+        raise OutputError(f"{out}: you may not write to this folder")
 
 
 @contextmanager
 def _progress(*, is_quiet: bool) -> Iterator[Tell]:
-    """Show one bar for each experiment on stderr, if that is a terminal; give the function that moves them."""
+    """Show a progress bar for each experiment on stderr if it is a terminal; yield the function that moves the bars."""
     from qbatch.sweeps.kept import silent
 
     if is_quiet or not sys.stderr.isatty():
@@ -267,7 +267,7 @@ def _progress(*, is_quiet: bool) -> Iterator[Tell]:
 
 
 def _document(chosen: Paper, facts: dict[str, Any], outcome: PaperOutcome) -> dict[str, Any]:
-    """Return the record of the whole command: what --json prints and --out keeps."""
+    """Return the record of the whole command, which --json prints and --out writes."""
     from qbatch.distribution import __version__
 
     return {
@@ -328,12 +328,12 @@ def _print_claims(outcome: PaperOutcome) -> None:
     for claim in outcome.claims:
         typer.echo(f"  {_MARKS[claim.verdict]:<4}{claim.name}: {claim.verdict}")
         counts = f"{claim.counts}: " if claim.counts else ""
-        said = [f"{claim.text}. {counts}{claim.numbers}."]
+        texts = [f"{claim.text}. {counts}{claim.numbers}."]
         if claim.together:
-            said.append(f"Taken together (no part of the verdict): {claim.together}.")
+            texts.append(f"Taken together (no part of the verdict): {claim.together}.")
         if claim.why:
-            said.append(f"{_because(claim.verdict)}: {claim.why}.")
-        for line in (line for one in said for line in textwrap.wrap(one, 104)):
+            texts.append(f"{_because(claim.verdict)}: {claim.why}.")
+        for line in (line for one in texts for line in textwrap.wrap(one, 104)):
             typer.echo(f"        {line}")
 
 

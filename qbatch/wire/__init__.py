@@ -1,11 +1,11 @@
-"""What goes over the socket: frames, messages, the version of the protocol, and the PBS syntax that both ends read.
+"""The protocol of the socket: frames, messages, the protocol's version, and the PBS syntax that both ends read.
 
-What lives here: pure functions and frozen values (sans-IO), imported by the daemon and by the short commands.  What
-must never come in: sockets, clocks, files, NumPy, asyncio, and anything that takes long to import.
+The package holds pure functions and frozen values (sans-IO), which the daemon and the short commands import.  It must not
+use sockets, clocks, files, NumPy, asyncio or anything that takes long to import.
 
-The protocol: each frame is a length of four bytes, big-endian, and that many bytes of JSON (one object).  A client
-sends requests (``verb`` names one of the structs of :mod:`qbatch.wire.requests`; ``v`` is the protocol's version;
-``id`` comes back with the reply) and gets one reply each, in any order: ``{"id": 1, "result": {...}}`` or
+A frame is a length of four bytes, big-endian, and that many bytes of JSON (one object).  In a request, ``verb`` names one
+of the structs of :mod:`qbatch.wire.requests`, ``v`` is the protocol's version, and ``id`` comes back with the reply.  Each
+request gets one reply; replies come in any order: ``{"id": 1, "result": {...}}`` or
 ``{"id": 1, "error": {"code": "unknown-job", "message": "...", "pbs": 15001, "exit": 6}}``.  After ``subscribe`` the
-daemon also sends ``{"event": {...}}``.  Who asks is known from the socket, never from the message.
+daemon also sends ``{"event": {...}}``.  The daemon reads the user of a request from the socket, never from the message.
 """

@@ -1,7 +1,7 @@
 """The attributes that a user gives to a job, in one table.
 
-By it ``qsub`` with its directives and ``-W``, ``qalter``, ``qstat -f`` and ``qselect`` work, and by it the server knows what may
-be changed of a job that runs.  What ``qalter`` can change of a waiting job are the fields of
+``qsub`` with its directives and ``-W``, ``qalter``, ``qstat -f`` and ``qselect`` use the table.  The server reads from it which
+attributes of a running job may be changed.  Of a waiting job, ``qalter`` can change the fields of
 :class:`~qbatch.wire.requests.Changes`.
 """
 
@@ -13,10 +13,10 @@ from typing import NamedTuple
 class JobAttribute(NamedTuple):
     """One attribute.
 
-    ``name``: as ``-W`` takes it and ``qstat -f`` shows it.  ``field``: of a specification, of changes and of a record; where a
-    specification has no such field, the key in its ``extra``.  ``letter``: the option that sets it too, with the name of its
-    ``argument`` and what it means (where both commands say the same).  ``is_list``: its value has commas.  ``while_running``:
-    whether it may be changed of a job that runs.
+    ``name``: as ``-W`` takes it and ``qstat -f`` shows it.  ``field``: the field of a specification, of changes and of a record;
+    if a specification has no such field, the key in its ``extra``.  ``letter``: the option that sets it too, with the name of
+    its ``argument`` and its ``meaning`` (if it is the same for both commands).  ``is_list``: its value has commas.
+    ``while_running``: it may be changed while the job runs.
     """
 
     name: str
@@ -43,14 +43,14 @@ JOB_ATTRIBUTES = (
     JobAttribute("Keep_Files", "keep", "k", "keep", "Keep files on the host: letters of o, e, d, or n."),
     JobAttribute("Mail_Points", "mail_points", "m", "mail_events",
                  "When to send mail: letters of a (abort), b (begin), e (end), j (each subjob), or n.", while_running=True),
-    JobAttribute("Mail_Users", "mail_users", "M", "user_list", "To whom mail goes.", is_list=True, while_running=True),
+    JobAttribute("Mail_Users", "mail_users", "M", "user_list", "The users that get mail.", is_list=True, while_running=True),
     JobAttribute("Output_Path", "output", "o", "path", "The file for standard output, as -e.", while_running=True),
     JobAttribute("Priority", "priority", "p", "priority", "The user's priority, from -1024 to 1023."),
     JobAttribute("Remove_Files", "remove", "R", "o|e|oe", "Remove these files if the job ends well."),
     JobAttribute("Rerunable", "is_rerunnable", "r", "y|n", "Whether the job may run again from its beginning.",
                  while_running=True),
     JobAttribute("Shell_Path_List", "shell", "S", "path_list", "The shell that runs the script.", is_list=True),
-    JobAttribute("User_List", "user_list", "u", "user_list", "The user under whom the job runs: only the own one is taken.",
+    JobAttribute("User_List", "user_list", "u", "user_list", "The user as which the job runs; it must be the user who submits.",
                  is_list=True),
     JobAttribute("Variable_List", "variables", "v", "variable_list",
                  "Variables of the job's environment: A,B=x,C='x,y'.", is_list=True),
@@ -69,7 +69,7 @@ JOB_ATTRIBUTES = (
     JobAttribute("tolerate_node_failures", "tolerate_node_failures"),
     JobAttribute("umask", "umask"),
 )  # fmt: skip
-"""All of them, those that only ``-W`` sets behind the others."""
+"""All attributes; those that only ``-W`` sets come last."""
 
 BY_LETTER = {attribute.letter: attribute for attribute in JOB_ATTRIBUTES if attribute.letter}
 BY_NAME = {attribute.name: attribute for attribute in JOB_ATTRIBUTES}

@@ -48,14 +48,14 @@ CODES: dict[str, tuple[int, int]] = {
     "too-large": (15031, 2),
     "timeout": (15033, 124),
 }
-"""Every code with its PBS error number (docs/spec/pbs.md section 1; the PBS commands exit with it modulo 256) and the exit
-code of ``qbatch`` (docs/design.md)."""
+"""The PBS error number of each code (docs/spec/pbs.md 1; the PBS commands exit with it modulo 256) and the exit code of
+``qbatch`` (docs/design.md)."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A refusal: ``code`` is stable; ``message`` is one line that names what, why and the way out.
+    """A refusal: ``code`` is stable; ``message`` is one line that names the input, the reason and the way out.
 
-    ``reason``, ``numbers``: of a job that the policy refuses, the policy's own code and the numbers behind it.
+    ``reason`` and ``numbers``: if the policy refuses a job, the policy's own code and the numbers behind it.
     """
 
     code: str
@@ -67,8 +67,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     numbers: dict[str, int] = {}
 
 
-class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fault
-    """A command is refused; nothing has changed, but where the policy refuses a job: that has its number and its record."""
+class Refusal(QbatchError):  # noqa: N818 - it is an answer of the daemon, not a fault
+    """The daemon refuses a command and changes nothing; a job that the policy refuses keeps its number and its record."""
 
     def __init__(
         self, code: str, message: str, job: str = "", reason: str = "", numbers: dict[str, int] | None = None
@@ -91,13 +91,13 @@ class Refusal(QbatchError):  # noqa: N818 - it is what the daemon says, not a fa
 
     @property
     def record(self) -> ErrorRecord:
-        """The refusal as it goes over the socket: one line, and nothing that a terminal would obey."""
+        """The refusal as it goes over the socket: one line without control characters."""
         line = " ".join(str(self).split())
         shown = line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
         return ErrorRecord(self.code, shown, self.pbs, self.exit_code, self.job, self.reason, self.numbers)
 
 
 def refusal_of(record: ErrorRecord) -> Refusal:
-    """Return the refusal that a daemon sent; a code that this program does not know counts as a failure."""
+    """Return the refusal that a daemon sent; an unknown code becomes ``failed``."""
     code = record.code if record.code in CODES else "failed"
     return Refusal(code, record.message, record.job, record.reason, record.numbers)

@@ -1,4 +1,4 @@
-"""Frames: a length of four bytes, big-endian, and a body.  Sans-IO: bytes in, bodies out."""
+"""Frames: a length of four bytes, big-endian, and a body.  The module does no I/O: it turns bytes into bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_REPLY = 1 << 26
 
 
 class FrameError(Exception):
-    """A frame that cannot be read: the stream cannot go on."""
+    """A frame cannot be read, and neither can the rest of the stream."""
 
 
 def encode(body: bytes) -> bytes:
@@ -27,11 +27,11 @@ class Splitter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the stream stands between two frames."""
+        """Whether no part of a frame waits for the rest of it."""
         return not self._buffer
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes and return the bodies that are complete.
+        """Take bytes and return the bodies that they complete.
 
         Raises:
             FrameError: a frame is longer than allowed, or empty.

@@ -1,4 +1,4 @@
-"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch`` (docs/spec/pbs.md section 2)."""
+"""Job identifiers: ``12.qbatch``, the array ``12[].qbatch``, its subjob ``12[3].qbatch`` (docs/spec/pbs.md 2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def format_id(key: JobKey, server: str) -> str:
 
 
 def is_job_id(text: str) -> bool:
-    """Return whether an operand is meant as a job identifier: it begins with a digit (anything else: a destination)."""
+    """Return whether an operand is a job identifier, which begins with a digit; any other text is a destination."""
     return text[:1] in _DIGITS and text != ""
 
 
@@ -99,7 +99,7 @@ def parse_indices(text: str) -> tuple[list[int], int | None]:
 
 
 def format_indices(indices: list[int]) -> str:
-    """Return ascending indices as ranges: ``1-3,5,7-9``, with a step where the whole is one stepped range."""
+    """Return ascending indices as ranges, such as ``1-3,5,7-9``, or as one range with a step if they are one."""
     if len(indices) > 2:
         step = indices[1] - indices[0]
         if step > 1 and indices == list(range(indices[0], indices[-1] + 1, step)):

@@ -1,9 +1,9 @@
-"""Where things are: the daemon's socket, its state, the configuration, caches.  Both ends ask here, so they agree.
+"""Paths of the daemon's socket, its state, the configuration and caches, for the daemon and its clients.
 
 ``QBATCH_SOCKET``, ``QBATCH_STATE`` and ``QBATCH_CONFIG`` decide; then the XDG directories.  A state directory that is named
-has its socket in it, so that its name alone tells daemons apart.  What must never come in: opening a socket or a file; the
-only thing that is read is who may write to the directories on the way to a socket.  (``pathlib`` is imported where it is
-needed: the short commands ask only for the socket.)
+contains its socket, so that the directory identifies the daemon.  The module opens no socket and no file; it only checks
+which users may write to the directories above a socket.  Functions import ``pathlib`` when they need it, because the short
+commands need only the path of the socket.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SYSTEM_SOCKET = "/run/qbatch/qbatch.sock"
 """The socket of the daemon that serves the whole machine."""
 
 
-class UnsafeDirectory(QbatchError):  # noqa: N818 - it says what the directory is
-    """A directory in a place that others write to is not ours alone; nothing is done there (exit code 7)."""
+class UnsafeDirectory(QbatchError):  # noqa: N818 - it describes the directory
+    """A directory is open to other users, and qbatch does not use it (exit code 7)."""
 
     exit_code = 7
 
 
 def personal_socket_path(environment: Mapping[str, str] | None = None) -> str:
-    """Return where the user's own daemon listens; it need not exist.
+    """Return the socket of the user's own daemon; it need not exist.
 
     Raises:
         UnsafeDirectory: the directory under ``/tmp`` exists and others own it or may enter it.
@@ -56,7 +56,7 @@ def _own_directory() -> str:
 
 
 def socket_in(state: str | os.PathLike[str]) -> str:
-    """Return where the daemon of a state directory listens: in it, or, where that path is too long, under ``/tmp``.
+    """Return the socket of the daemon of a state directory: in it, or under ``/tmp`` if that path is too long.
 
     Raises:
         UnsafeDirectory: see ``personal_socket_path``.
@@ -80,7 +80,7 @@ def up_command(path: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def socket_path(environment: Mapping[str, str] | None = None) -> str:
-    """Return the socket that a command should talk to: the user's own, or the machine's if only that one exists.
+    """Return the socket that a command should use: the user's own, or the machine's if only that one exists.
 
     Raises:
         UnsafeDirectory: see ``personal_socket_path``.
@@ -98,7 +98,7 @@ def socket_path(environment: Mapping[str, str] | None = None) -> str:
 
 
 def check_directory(directory: str) -> None:
-    """Refuse a directory that exists and that others own, may enter, or put a link in place of.
+    """Refuse an existing path that is no directory, belongs to another user, or that other users may enter.
 
     Raises:
         UnsafeDirectory: with the reason.
@@ -121,7 +121,7 @@ def check_directory(directory: str) -> None:
 
 
 def check_socket(path: str) -> None:
-    """Refuse a socket in place of which a user who is neither its owner nor root may have put another.
+    """Refuse a socket that a user other than its owner and root may have replaced.
 
     Raises:
         UnsafeDirectory: with the reason.
@@ -134,7 +134,7 @@ def check_socket(path: str) -> None:
 
 
 def make_socket_directory(path: str) -> None:
-    """Make the directory of a socket with mode 0700 if it is not there; under ``/tmp`` it must be ours alone.
+    """Make the directory of a socket with mode 0700 if it does not exist; under ``/tmp`` it must be the user's alone.
 
     Raises:
         UnsafeDirectory: see ``check_directory`` and ``check_socket``.
@@ -161,7 +161,7 @@ def _xdg(given: Mapping[str, str], own: str, variable: str, default: str, last: 
 
 
 def state_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Return where the store is kept: ``$QBATCH_STATE``, ``$XDG_STATE_HOME/qbatch`` or ``~/.local/state/qbatch``."""
+    """Return the directory of the store: ``$QBATCH_STATE``, ``$XDG_STATE_HOME/qbatch`` or ``~/.local/state/qbatch``."""
     return _xdg(
         os.environ if environment is None else environment, "QBATCH_STATE", "XDG_STATE_HOME", ".local/state", ""
     )
@@ -174,5 +174,5 @@ def config_path(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Return where caches go: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
+    """Return the directory of caches: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
     return _xdg(os.environ if environment is None else environment, "QBATCH_CACHE", "XDG_CACHE_HOME", ".cache", "")

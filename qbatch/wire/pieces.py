@@ -1,5 +1,4 @@
-"""The pieces of a job's present attempt: when it ran on how many processors, from what its record says; and how many it asked
-for and has."""
+"""The execution intervals of a job's present attempt, from its record, and the processors that it asked for and has."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ ON_HOSTS = "RSE"
 
 
 class Piece(NamedTuple):
-    """The half-open time from ``begin`` to ``end`` (microseconds since 1970) on ``procs`` processors."""
+    """An execution interval: from ``begin`` to before ``end`` (microseconds since 1970) on ``procs`` processors."""
 
     begin: int
     end: int
@@ -21,18 +20,18 @@ class Piece(NamedTuple):
 
 
 def procs_asked(job: JobRecord) -> int:
-    """Return the processors that a job asked for, 1 where its record does not say."""
+    """Return the processors that a job asked for, 1 if its record has none."""
     text = job.resources.get("ncpus", "1")
     return int(text) if text.isdigit() else 1
 
 
 def procs_now(job: JobRecord) -> int:
-    """Return the processors that a job on hosts has at present (suspended: will have again); of others, what it asked for."""
+    """Return the processors of a job on hosts (of a suspended one: those it will have again), else those it asked for."""
     return job.sizes[-1][1] if job.sizes and job.state in ON_HOSTS else procs_asked(job)
 
 
 def procs_text(job: JobRecord) -> str:
-    """Return a job's processors for people: ``8``, ``4 of 8`` where it has others than it asked for, ``-`` if unknown."""
+    """Return a job's processors as text: ``8``, ``4 of 8`` if it has 4 of the 8 it asked for, ``-`` if unknown."""
     if "ncpus" not in job.resources:
         return "-"
     has, asked = procs_now(job), procs_asked(job)
@@ -40,7 +39,10 @@ def procs_text(job: JobRecord) -> str:
 
 
 def pieces_of(job: JobRecord, now: int) -> list[Piece]:
-    """Return the pieces by ``now`` or by its end, in order: cut where it was suspended and resized; none of no length."""
+    """Return the execution intervals up to ``now`` or the job's end, in order.
+
+    Suspensions and resizes separate them; none is empty.
+    """
     if job.started is None:
         return []
     last = max(job.started, now if job.ended is None else job.ended)
@@ -61,8 +63,8 @@ def worked(job: JobRecord, now: int) -> int:
 
 
 def run_of(job: JobRecord, now: int) -> int:
-    """Return how long it has run as if on the processors that it asked for, in microseconds.
+    """Return the work of the present attempt divided by the processors asked for, in microseconds.
 
-    Rounded down: the end of a resized job is rounded up, so that an emulated one has run as long as it was to.
+    The result is rounded down: the end of a resized job is rounded up, so that an emulated job completes its run time.
     """
     return worked(job, now) // procs_asked(job)

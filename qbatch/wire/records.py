@@ -1,7 +1,7 @@
-"""What a daemon answers: one struct a kind of answer.  The table, the PBS text and ``--json`` render these.
+"""The answers of a daemon, one struct for each kind.  The tables, the PBS texts and ``--json`` are made from them.
 
 Instants are microseconds since 1970 on the server's clock (in virtual time: on the clock of its log), None if there is
-none; durations are microseconds, memory is bytes, unless a field is a text as PBS writes it.
+none.  Durations are microseconds and memory is bytes, unless a field is a text as PBS writes it.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from qbatch.model.reasons import Reason
 from qbatch.wire.errors import ErrorRecord
 
 DEFAULT_PROJECT = "_pbs_project_default"
-"""How PBS shows the project of a job that has none."""
+"""The project that PBS shows for a job that has none."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all answers are."""
+    """The base of all answers."""
 
 
 class JobRecord(Record, frozen=True, gc=False):
     """One job as ``qstat`` shows it.
 
-    ``state``: one letter (docs/spec/pbs.md section 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
+    ``state``: one letter (docs/spec/pbs.md 5: B E F H M Q R S T U W X).  ``resources``: Resource_List.  ``used``:
     resources_used (cput and walltime as HH:MM:SS, mem and vmem as sizes, cpupercent and ncpus as numbers).  A brief
     record has id, name, user, queue, state, ``used["cput"]`` and what the alternate table shows (session, hosts
-    ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: from when until when it was
-    suspended, None for an end that has not come.  ``sizes``: from when on it had how many processors, where the policy has
-    resized it.  ``trials``: from when until when, on how many processors and where (as in ``exec_host``) it ran on trial and was
-    thrown back into the queue; ``started`` is the start of its last attempt, which comes after them.  ``lost``: the latest
-    attempts that were lost (a host went down, the job was to run again), a tuple each piece: which attempt, from when until
-    when, on how many processors and where.  ``no_estimate``: why a waiting job has no forecast, where that was asked for.
+    ``nodect`` and ncpus, mem and walltime in ``resources``, started).  ``pauses``: begin and end of each suspension, None for
+    an end that has not come.  ``sizes``: each instant at which the policy resized it, and its processors from then on.
+    ``trials``: begin, end, processors and hosts (as in ``exec_host``) of each trial run after which it went back into the queue;
+    ``started`` is the start of its last attempt, which comes after them.  ``lost``: the execution intervals of the latest lost
+    attempts (a host went down, or the job was rerun): number of the attempt, begin, end, processors and hosts.
+    ``no_estimate``: why a waiting job has no forecast, if the request asked for forecasts.
     ``refused``: why it was refused after it was queued; it never ran.  ``broken``: the latest promises taken back: when,
-    the start that was promised, and why.  ``deadline``: the instant by which it is to end; ``promised`` is then the latest start
-    that keeps it, and ``planned`` when the policy plans to start it as things stand.  ``price``: what it costs, fixed when it
-    was accepted, in millionths of a processor-hour.
+    the start that was promised, and why.  ``deadline``: the instant by which it should end.  With a deadline, ``promised`` is
+    the latest start that keeps it, and ``planned`` the start that the policy plans at present.  ``price``: its cost, fixed when
+    it was accepted, in millionths of a processor-hour.
     """
 
     id: str
@@ -108,19 +108,22 @@ class JobRecord(Record, frozen=True, gc=False):
 
     @property
     def first_started(self) -> int | None:
-        """When it first ran: on its first trial or in its first attempt, if it had others than the last."""
+        """The instant at which it first ran, in a trial run or an attempt."""
         begun = [begin for begin, *_ in self.thrown_away]
         return min(begun) if begun else self.started
 
     @property
     def thrown_away(self) -> list[tuple[int, int, int, str]]:
-        """From when until when, on how many processors and where it ran for nothing: on trial, or in attempts that were lost."""
+        """Begin, end, processors and hosts of its trial runs and of the execution intervals of lost attempts."""
         return [*self.trials, *((begin, end, procs, where) for _, begin, end, procs, where in self.lost)]
 
 
 class Jobs(Record, frozen=True):
-    """A page of jobs; ``errors`` for identifiers that were asked for and are not there; ``next`` is the identifier to
-    go on after, empty at the end; ``now`` the server's instant."""
+    """A page of jobs.
+
+    ``errors``: for requested identifiers that do not exist.  ``next``: the last identifier of this page, to ask for the
+    next page, empty at the end.  ``now``: the server's instant.
+    """
 
     jobs: tuple[JobRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
@@ -131,9 +134,9 @@ class Jobs(Record, frozen=True):
 
 
 class SubmissionRecord(Record, frozen=True):
-    """The identifier that a submission got; with ``--dry-run``, empty, and what would happen in ``comment``.
+    """The identifier that a submission got; with ``--dry-run`` it is empty, and ``comment`` describes what would happen.
 
-    ``quote``: with ``--dry-run``, what the policy of the queue would answer, if it may refuse and can say.
+    ``quote``: with ``--dry-run``, the answer of the queue's policy, if it may refuse jobs and can quote.
     """
 
     job: str
@@ -142,7 +145,7 @@ class SubmissionRecord(Record, frozen=True):
 
 
 class Outcome(Record, frozen=True):
-    """What became of one thing that a command named.  ``exit_status``: of a job that was waited for."""
+    """The result for one object that a command named.  ``exit_status``: of the job, if the command waited for it."""
 
     name: str
     error: ErrorRecord | None = None
@@ -152,13 +155,13 @@ class Outcome(Record, frozen=True):
 
 
 class Outcomes(Record, frozen=True):
-    """What became of each, in the order in which they were named."""
+    """The results, in the order in which the command named the objects."""
 
     outcomes: tuple[Outcome, ...]
 
 
 class QueueRecord(Record, frozen=True):
-    """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  Limits None where there is none."""
+    """One queue.  ``kind``: Execution or Route.  ``counts``: jobs by state letter.  A limit of None means no limit."""
 
     name: str
     kind: str = "Execution"
@@ -191,10 +194,9 @@ class Queues(Record, frozen=True):
 
 
 class HostRecord(Record, frozen=True):
-    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: who runs there.
+    """One host.  ``state``: free, job-busy, job-exclusive, offline (drained) or down.  ``jobs``: those that run there.
 
-    ``queue``: where the policy keeps a queue for each host, what waits in this one, in the order in which it would be taken;
-    None elsewhere.
+    ``queue``: the jobs that wait for this host, in the policy's order; None if the policy has no queue for each host.
     """
 
     name: str
@@ -220,9 +222,12 @@ class Hosts(Record, frozen=True):
 
 
 class ClockRecord(Record, frozen=True):
-    """The server's clock: ``mode`` real, scaled or virtual; ``speed`` (0: as fast as it can); ``now``; what it runs
-    until; ``log``: jobs of the trace that have arrived, and how many it has; ``ahead``: by how many microseconds real time is
-    ahead of the machine's clock, which was set back."""
+    """The server's clock.
+
+    ``mode``: real, scaled or virtual.  ``speed``: 0 is as fast as possible.  ``until``: where it will stop.  ``log_arrived``
+    and ``log_jobs``: jobs of the log that have arrived, and all of them.  ``ahead``: microseconds by which the server's real
+    time is ahead of the machine's clock, which was set back.
+    """
 
     mode: str
     now: int
@@ -235,10 +240,8 @@ class ClockRecord(Record, frozen=True):
 
 
 class FedLogRecord(Record, frozen=True):
-    """The workload log whose jobs arrive on a server or have arrived.
-
-    Its hash, how many jobs it has, the largest of their numbers (0: unknown), and microseconds from its clock to the server's.
-    """
+    """A workload log that a server runs: its hash, its number of jobs, their largest number (0: unknown), and the microseconds
+    from the log's clock to the server's."""
 
     sha256: str
     jobs: int
@@ -247,8 +250,10 @@ class FedLogRecord(Record, frozen=True):
 
 
 class PhaseRecord(Record, frozen=True):
-    """Whose turn it is in a pool that is shared in time (:class:`qbatch.model.phase.Phase`); instants in microseconds of the
-    server's clock.  ``following``: classes and when each has the machine at the earliest."""
+    """The phase of a pool that is shared in time (:class:`qbatch.model.phase.Phase`).
+
+    ``following``: the earliest instant at which each class has the machine.
+    """
 
     pool: str
     name: str
@@ -259,8 +264,10 @@ class PhaseRecord(Record, frozen=True):
 
 
 class ServerRecord(Record, frozen=True):
-    """The server: version, state, counts by state letter, where its files are; ``phases``: of pools that are shared in time;
-    ``log``: the log of which jobs have arrived."""
+    """The server: version, state, counts by state letter and the paths of its files.
+
+    ``phases``: of pools that are shared in time.  ``log``: the workload log from which jobs have arrived.
+    """
 
     name: str
     version: str
@@ -287,7 +294,7 @@ class ServerRecord(Record, frozen=True):
 
 
 class Explanation(Record, frozen=True):
-    """Why a job waits: ``code`` and ``text`` with the numbers, who said it, who is ahead, when it should start."""
+    """Why a job waits: the reason's ``code``, ``text`` and numbers, its origin, the jobs ahead, and the expected start."""
 
     job: str
     state: str
@@ -303,11 +310,10 @@ class Explanation(Record, frozen=True):
 
 
 class ForecastRecord(Record, frozen=True):
-    """When one waiting job is expected to start and end if nothing else is submitted, what it was promised, and its
-    deadline.
+    """The expected start and end of one waiting job if nothing else is submitted, its promised start and its deadline.
 
     ``code`` and ``reason``: why it has no forecast (``held``, ``dependency``, ``queue-stopped``, ``no-start``,
-    ``not-reached``, ``no-forecast``, ``arriving``), where ``start`` and ``end`` are None.
+    ``not-reached``, ``no-forecast``, ``arriving``) if ``start`` and ``end`` are None.
     """
 
     job: str
@@ -320,8 +326,10 @@ class ForecastRecord(Record, frozen=True):
 
 
 class Forecasts(Record, frozen=True):
-    """Every waiting job: by expected start, then those that have no forecast, with the reason; ``made``: the instant of the
-    state that it stands on."""
+    """Every waiting job: by expected start, then those without a forecast, with the reason.
+
+    ``made``: the instant of the state from which the forecast was made.
+    """
 
     made: int
     jobs: tuple[ForecastRecord, ...]
@@ -331,13 +339,13 @@ class Forecasts(Record, frozen=True):
 
 
 class ShadowRecord(Record, frozen=True):
-    """What a policy would have done so far with the jobs that came since its shadow began.
+    """Results of a what-if policy for the jobs that came since it was set.
 
-    ``pool``: where; ``is_real``: the policy that really decides.  ``started``, ``ended``, ``waiting``: jobs by now;
-    ``wait_mean_s`` and ``wait_max_s``: of those that started, all the time in which they had not advanced when they last went
-    on; ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended; ``utilisation``: busy processor time over processor
-    time since then.  ``provisional``: jobs whose real run time is not known, or not yet, so that their walltime stands for it
-    (also those that were there when it began).
+    ``is_real``: it is the policy that really decides in the ``pool``.  ``started``, ``ended``, ``waiting``: numbers of jobs.
+    ``wait_mean_s`` and ``wait_max_s``: of the jobs that started, all the time before their last start or resumption in which
+    they made no progress.  ``bounded_slowdown_mean`` (10 s, unclipped): of those that ended.  ``utilisation``: busy processor
+    time over processor time.  ``provisional``: jobs of which the real run time is not known (yet) and the walltime is used
+    instead, with those that were there at the beginning.
     """
 
     policy: str
@@ -354,8 +362,8 @@ class ShadowRecord(Record, frozen=True):
 
 
 class Shadows(Record, frozen=True):
-    """The policies in shadow, the real one first: ``since`` when and until when (``made``) they were followed; ``note``
-    says what is missing or went wrong."""
+    """The what-if policies, the real one first: they were followed from ``since`` to ``made``; ``note`` names what is missing
+    or went wrong."""
 
     policies: tuple[ShadowRecord, ...] = ()
     since: int | None = None
@@ -364,12 +372,12 @@ class Shadows(Record, frozen=True):
 
 
 class OutputFiles(Record, frozen=True):
-    """Where what a job writes can be read on the server's machine, the present attempt's (``attempt``: its number).
+    """The files on the server's machine to which a job's present attempt (number ``attempt``) writes.
 
-    ``output``, ``error``: paths, the first that is there counts: while the job runs its spool, or the file itself where it is
-    written directly; then where it was delivered, or kept if it could not be.  ``join``: ``oe`` or ``eo`` if both go to one.
-    ``is_waiting``: it has not started (again) yet; ``is_running``: more may be written.  ``removed``: the letters of the files
-    that were removed because the job ended well (-R).
+    ``output``, ``error``: paths, of which the first that exists counts.  While the job runs, it is the spool file, or the file
+    itself if the job writes to it directly; later the delivered file, or the kept one if delivery failed.  ``join``: ``oe`` or
+    ``eo`` if both streams go to one file.  ``is_waiting``: the job has not started (again) yet; ``is_running``: it may write
+    more.  ``removed``: the letters of the files that were removed because the job ended well (-R).
     """
 
     job: str
@@ -385,7 +393,7 @@ class OutputFiles(Record, frozen=True):
 
 
 class TrailEntry(Record, frozen=True):
-    """One thing that happened to a job: ``kind`` is L (log), S (scheduler) or A (accounting)."""
+    """One event of a job: ``kind`` is L (log), S (scheduler) or A (accounting)."""
 
     at: int
     kind: str
@@ -393,14 +401,14 @@ class TrailEntry(Record, frozen=True):
 
 
 class Trails(Record, frozen=True):
-    """All that happened to a job, in order."""
+    """All events of a job, in order."""
 
     job: str
     entries: tuple[TrailEntry, ...]
 
 
 class Welcome(Record, frozen=True):
-    """Who is there, and who the daemon takes the asker for."""
+    """The server, and the user and role that it takes the client for."""
 
     server: str
     version: str
@@ -410,25 +418,25 @@ class Welcome(Record, frozen=True):
 
 
 class Done(Record, frozen=True):
-    """It is done."""
+    """The request is done."""
 
     text: str = ""
 
 
 class Text(Record, frozen=True):
-    """A text."""
+    """A text for the user."""
 
     text: str
 
 
 class EventRecord(Record, frozen=True):
-    """One thing that happened: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered,
-    moved, resized, promise-broken, ended, lost, host, queue, clock or shadow.
+    """One event: ``kind`` is submitted, started, suspended, resumed, requeued, held, released, altered, moved, resized,
+    promise-broken, ended, lost, host, queue, clock or shadow.
 
-    Numbers go up without gaps; ``clock`` and ``shadow`` bear the number of the event before them.  The job's record is
-    brief, with where it runs and what it was promised; what is done to an array as a whole is one event, that of the array.
-    A ``queue`` event without a queue: the configuration was read again, and all may be new.  ``counts``: the jobs of its
-    queue by state letter after it; ``clock``: the server's clock, where it was driven or has moved on for a second.
+    Numbers go up without gaps; ``clock`` and ``shadow`` events have the number of the event before them.  The job's record is
+    brief, with its hosts and its promised start.  A change of an array as a whole is one event, that of the array.  A ``queue``
+    event without a queue means that the configuration was read again, and every queue may be new.  ``counts``: the jobs of its
+    queue by state letter after it.  ``clock``: the server's clock, if a user set it or it has moved on for a second.
     """
 
     number: int

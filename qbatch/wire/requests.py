@@ -1,11 +1,11 @@
-"""Every request that a daemon understands: one struct a verb; ``verb`` on the wire is its name in lower case with
-dashes (``HostControl`` is ``host-control``).
+"""Every request that a daemon understands, one struct for each verb.  In a message, ``verb`` is the struct's name in lower
+case with dashes (``HostControl`` is ``host-control``).
 
-A verb is declared here, once: its fields, what it does, who may send it, whether it changes the core, whether its answer may be
-long.  Permissions, the journal and the table in docs/reference/protocol.md follow from that.
+A struct declares all of a verb: its fields, its effect, the role that may send it, whether it changes the core, and whether
+its answer may be long.  Permissions, the journal and the table in docs/reference/protocol.md follow from that.
 
-Each has ``v``, the protocol's version, and ``id``, which comes back with the reply.  Unknown fields are refused.  Job
-identifiers are texts as a user writes them; instants are microseconds of the server's clock; None or an empty value
+Each request has ``v``, the protocol's version, and ``id``, which comes back with the reply.  The daemon refuses unknown fields.
+Job identifiers are texts as a user writes them; instants are microseconds of the server's clock.  None or an empty value
 means "as it is" in changes and "any" in questions.
 """
 
@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 STATES = "BEFHMQRSTUWX"
-"""The letters of the states of jobs, as PBS has them."""
+"""The letters by which PBS shows the states of jobs."""
 
 PROTOCOL = 1
 """The version of the protocol."""
@@ -30,7 +30,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 Role = Literal["anyone", "owner", "operator", "manager"]
-"""Who may send a request; ``owner`` is the owner of each job that it names, or an operator."""
+"""The role that may send a request; ``owner`` is the owner of each job that it names, or an operator."""
 
 
 def _verb(name: str) -> str:
@@ -39,7 +39,7 @@ def _verb(name: str) -> str:
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True,
               tag_field="verb", tag=_verb):  # fmt: skip
-    """What all requests have."""
+    """The base of all requests."""
 
     role: ClassVar[Role] = "anyone"
 
@@ -48,15 +48,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Command(Request, frozen=True):
-    """What changes the core: the journal keeps it, a replay makes it again, and the answer comes when it is committed."""
+    """A request that changes the core.  The journal keeps it, a restart replays it, and the answer comes when it is committed."""
 
     role: ClassVar[Role] = "owner"
 
 
 class Question(Request, frozen=True):
-    """What only asks, or drives the daemon itself (``is_driving``); it is not in the journal.
+    """A request that only asks, or controls the daemon itself (``is_driving``); the journal does not keep it.
 
-    ``answer``: ``short``; ``long``: it may be long; ``stored``: it may be long, and is read from the store.
+    ``answer``: ``short``, ``long`` (it may be long) or ``stored`` (it may be long, and is read from the store).
     """
 
     is_driving: ClassVar[bool] = False
@@ -64,8 +64,10 @@ class Question(Request, frozen=True):
 
 
 class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
-    """One job of an array whose jobs differ: its walltime and the time for which an emulated run takes, in microseconds;
-    ``route``: 53 random bits for a policy that draws (-1: it makes them itself)."""
+    """One job of an array of different jobs: its walltime and the run time of an emulated job, in microseconds.
+
+    ``route``: 53 random bits for a policy that draws (-1: it makes them itself).
+    """
 
     walltime: Whole
     runtime: Whole
@@ -73,16 +75,15 @@ class TaskSpec(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """What a submission says of a job.  Texts as PBS writes them; the daemon reads and checks them.
+    """The specification of a submitted job.  Texts are as PBS writes them; the daemon reads and checks them.
 
     ``script``: the text of the script; or ``argv``: a command without a shell.  ``resources``: the ``-l`` names and
     values.  ``hold``: letters of ``uos``.  ``depend``: ``afterok:12:13,afterany:9``.  ``array``: ``1-10:2%3``.
     ``not_before``: microseconds since 1970 (``-a``).  ``variables``: the job's environment beyond the standard one.
-    ``directory``: where the submission was made.  ``runtime``: microseconds that an emulated run takes; ``fate``:
-    how an emulated run ends (exit status); ``used_memory``: bytes that it really uses (None: all that it asks for).
-    ``shell``: ``-S``.  ``is_torque``: Torque's names for output and indices.
-    ``script_digest``: of a script that was sent before with ``upload``; ``script`` is its beginning then.
-    ``tasks``: of an array whose jobs differ, each of them in order of index.
+    ``directory``: the directory of the submission.  ``runtime``: microseconds of an emulated run; ``fate``: its exit status;
+    ``used_memory``: bytes that it really uses (None: all that it asks for).  ``shell``: ``-S``.  ``is_torque``: Torque's names
+    for output and indices.  ``script_digest``: of a script that ``upload`` sent before; ``script`` is then its beginning.
+    ``tasks``: the jobs of an array of different jobs, in order of index.
     """
 
     name: str = "STDIN"
@@ -125,7 +126,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What ``qalter`` changes of a job; None leaves a thing as it is."""
+    """The changes of a job by ``qalter``; None leaves a field as it is."""
 
     name: str | None = None
     resources: dict[str, str] | None = None
@@ -151,9 +152,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     umask: Whole | None = None
 
 
-
 class Submit(Command, frozen=True):
-    """Queue a job; gives ``SubmissionRecord``.  ``key`` makes a repeated submission of one user give the same job."""
+    """Queue a job; gives ``SubmissionRecord``.  Two submissions of a user with the same ``key`` give the same job."""
 
     role = "anyone"
     spec: Spec
@@ -162,8 +162,8 @@ class Submit(Command, frozen=True):
 
 
 class Delete(Command, frozen=True):
-    """End jobs: a waiting one leaves, a running one gets TERM, then KILL.  ``is_forced`` removes it at once;
-    ``with_history`` also what is remembered of it.  Gives ``Outcomes``."""
+    """End jobs: a waiting job leaves the queue, a running job gets TERM, then KILL.  ``is_forced`` removes it at once;
+    ``with_history`` also removes its history.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     is_forced: bool = False
@@ -180,7 +180,7 @@ class Alter(Command, frozen=True):
 
 
 class Hold(Command, frozen=True):
-    """Place holds (letters of ``uos``).  ``comment``: why, for the jobs' records.  Gives ``Outcomes``."""
+    """Place holds (letters of ``uos``).  ``comment``: the reason, for the jobs' records.  Gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     kinds: str = "u"
@@ -216,8 +216,8 @@ class Rerun(Command, frozen=True):
 
 
 class ForceStart(Command, frozen=True):
-    """Start waiting jobs now, whatever the policy would do, on the ``hosts`` that are named (none: on any).  The engine checks
-    that there is room.  Gives ``Outcomes``."""
+    """Start waiting jobs now, whatever the policy would do, on the named ``hosts`` (none: on any).  The engine refuses a job
+    that does not fit.  Gives ``Outcomes``."""
 
     role = "operator"
     jobs: tuple[str, ...]
@@ -249,7 +249,7 @@ class QueueControl(Command, frozen=True):
 
 
 class HostControl(Command, frozen=True):
-    """``drain``, ``resume`` (also ``up``), ``down`` (its jobs are lost or run again) for hosts.  Gives ``Outcomes``."""
+    """Do ``drain``, ``resume`` (also ``up``) or ``down`` (their jobs are lost or run again) to hosts.  Gives ``Outcomes``."""
 
     role = "operator"
     hosts: tuple[str, ...]
@@ -258,8 +258,8 @@ class HostControl(Command, frozen=True):
 
 
 class PolicySet(Command, frozen=True):
-    """Let another policy decide in a pool (all pools if none is named) from now on, until the configuration names another:
-    what runs runs on, promises are forgotten.  ``is_dry_run``: only say what would become of jobs.  Gives ``Text``."""
+    """Set the policy of a pool (of all pools if none is named) until the configuration names another.  Running jobs run on;
+    promises end.  ``is_dry_run``: only describe what would become of jobs.  Gives ``Text``."""
 
     role = "manager"
     policy: str
@@ -268,8 +268,8 @@ class PolicySet(Command, frozen=True):
 
 
 class Fault(Command, frozen=True):
-    """Faults on demand: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``,
-    ``host-down`` or ``clear``; see ``qbatch fault --help``.  Gives ``Done``."""
+    """Make a fault: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``, ``host-down`` or ``clear``
+    (see ``qbatch fault --help``).  Gives ``Done``."""
 
     role = "manager"
     kind: str
@@ -282,7 +282,8 @@ class Fault(Command, frozen=True):
 
 
 class Hello(Question, frozen=True):
-    """Who is there: gives ``Welcome``.  ``server``: the server that is meant; refused if that is another one."""
+    """Ask for the server's name and the client's role: gives ``Welcome``.  ``server``: the expected name; another server refuses
+    the request."""
 
     server: str = ""
 
@@ -291,9 +292,9 @@ class JobStatus(Question, frozen=True):
     """Ask for jobs: gives ``Jobs``.
 
     ``jobs``: identifiers, empty for all.  ``queues``, ``users``: only these.  ``states``: letters.  ``finished``:
-    ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays; ``is_brief``: only what
-    the table shows.  Pages: at most ``limit`` jobs (of arrays that are named: subjobs) and about 256 KiB, after the identifier
-    ``after``, in the order of the identifiers, or in that of ``jobs``; ``next`` is the next ``after``.
+    ``no`` (live jobs only), ``also`` or ``only``.  ``subjobs``: show each subjob of arrays.  ``is_brief``: only the fields of the
+    table.  A page has at most ``limit`` jobs (of named arrays: subjobs) and about 256 KiB, and begins after the identifier
+    ``after``, in the order of the identifiers, or in that of ``jobs``.  The answer's ``next`` is ``after`` for the next page.
     """
 
     answer = "stored"
@@ -335,7 +336,7 @@ class Explain(Question, frozen=True):
 
 
 class Wait(Question, frozen=True):
-    """Wait until jobs have ended (``until="end"``) or started (``"start"``); the reply, ``Outcomes``, comes then."""
+    """Wait until jobs have ended (``until="end"``) or started (``"start"``); then gives ``Outcomes``."""
 
     jobs: tuple[str, ...]
     until: str = "end"
@@ -343,7 +344,7 @@ class Wait(Question, frozen=True):
 
 
 class Trail(Question, frozen=True):
-    """Ask for all that happened to a job (tracejob): gives ``Trails``."""
+    """Ask for all events of a job (tracejob): gives ``Trails``."""
 
     answer = "stored"
     job: str
@@ -351,14 +352,14 @@ class Trail(Question, frozen=True):
 
 
 class JobOutput(Question, frozen=True):
-    """Ask where the output and the error of a job can be read: gives ``OutputFiles``; for its owner and operators."""
+    """Ask for the files of a job's output and error: gives ``OutputFiles``, to its owner and to operators."""
 
     role = "owner"
     job: str
 
 
 class History(Question, frozen=True):
-    """Search finished jobs for ever: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the end, in microseconds."""
+    """Search all finished jobs: gives ``Jobs``, in pages.  ``since`` and ``until`` bound the jobs' end, in microseconds."""
 
     answer = "stored"
     users: tuple[str, ...] = ()
@@ -372,14 +373,14 @@ class History(Question, frozen=True):
 
 
 class Subscribe(Question, frozen=True):
-    """Get every event from now on: gives ``Done`` with the number of the last one before, then frames ``{"event":
-    ...}``.  ``after``: the last number that is known; refused if others have come since, for events are not kept."""
+    """Get every event from now on: gives ``Done`` with the number of the last event before, then frames ``{"event": ...}``.
+    ``after``: the last number that the client knows; the server, which keeps no events, refuses it if others have come since."""
 
     after: Whole | None = None
 
 
 class Time(Question, frozen=True):
-    """Drive scaled or virtual time: ``action`` is ``show``, ``pause``, ``play``, ``step``, ``speed``, ``until``
+    """Control scaled or virtual time: ``action`` is ``show``, ``pause``, ``play``, ``step``, ``speed``, ``until``
     (an instant), ``until-start`` (a job), ``until-end`` (a job) or ``until-count`` (finished jobs).  Gives ``ClockRecord``."""
 
     role = "operator"
@@ -392,16 +393,16 @@ class Time(Question, frozen=True):
 
 
 class Forecast(Question, frozen=True):
-    """Ask when every waiting job is expected to start: gives ``Forecasts``.  ``limit``: only so many, the first to
-    start (0: all)."""
+    """Ask for the expected start of every waiting job: gives ``Forecasts``.  ``limit``: only that many, the first to start
+    (0: all)."""
 
     answer = "long"
     limit: Whole = 0
 
 
 class Shadow(Question, frozen=True):
-    """Ask what other policies would have done (``action`` ``show``, anyone may), or ``set`` which ones (at most four,
-    none ends them): gives ``Shadows``."""
+    """Ask for the results of what-if policies (``action`` ``show``, by anyone), or ``set`` them (at most four; an empty list
+    ends them): gives ``Shadows``."""
 
     role = "operator"
     action: str = "show"
@@ -409,9 +410,9 @@ class Shadow(Question, frozen=True):
 
 
 class Upload(Question, frozen=True):
-    """Send a piece of a script that is too long for a frame (in JSON its bytes are Base64): gives ``Done``.  ``upload``: 8 to 64
-    letters of 0-9 and a-f that the pieces share; ``offset``: where it begins; ``digest``: with the last piece, the SHA-256 of all
-    bytes in hexadecimal letters, by which a submission then names the script."""
+    """Send a part of a script that is too long for a frame (in JSON its bytes are Base64): gives ``Done``.  ``upload``: 8 to 64
+    letters of 0-9 and a-f, the same for all parts.  ``offset``: where the part begins.  ``digest``: with the last part, the
+    SHA-256 of all bytes in hexadecimal letters, by which a submission then names the script."""
 
     upload: str
     offset: Whole
@@ -443,15 +444,15 @@ class ConfigShow(Question, frozen=True):
 
 
 class Reload(Question, frozen=True):
-    """Read the configuration again: gives ``Text`` with what changed."""
+    """Read the configuration again: gives ``Text`` with the changes."""
 
     role = "manager"
     is_driving = True
 
 
 class Shutdown(Question, frozen=True):
-    """Stop the daemon; jobs run on.  ``is_requeueing`` first queues those again that may be run again; ``is_with_jobs`` first
-    ends those that still run.  Gives ``Done``."""
+    """Stop the daemon; jobs run on.  ``is_requeueing`` first requeues the rerunnable jobs; ``is_with_jobs`` first ends the jobs
+    that still run.  Gives ``Done``."""
 
     role = "manager"
     is_driving = True
@@ -460,7 +461,7 @@ class Shutdown(Question, frozen=True):
 
 
 REQUESTS: tuple[type[Request], ...] = (*Command.__subclasses__(), *Question.__subclasses__())
-"""All verbs."""
+"""The structs of all verbs."""
 
 AnyRequest: Any = reduce(or_, REQUESTS)
-"""What goes over the socket."""
+"""The union of all requests, for decoding."""

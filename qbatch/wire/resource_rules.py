@@ -1,8 +1,8 @@
-"""What OpenPBS refuses in a list of resources although it can be read: resources that nobody knows, two ways of asking at once.
+"""Rules by which OpenPBS refuses a well-formed list of resources: unknown resources, and two ways of asking at once.
 
 Source: OpenPBS pbs_error.h (PBSE_UNKRESC, PBSE_INVALJOBRESC, PBSE_INVALNODEPLACE, PBSE_PLACENOSELECT, PBSE_DUPRESC) and
-svr_jobfunc.c, make_schedselect.  A server can be told to take them all the same: its ``custom_resources`` are what ``qmgr`` makes
-with ``create resource``, its ``lenient`` names the rules below that it does not keep.
+svr_jobfunc.c, make_schedselect.  A server's configuration can relax them: ``custom_resources`` are what ``qmgr`` makes with
+``create resource``, and ``lenient`` names the rules below that the server does not apply.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from collections.abc import Collection, Mapping
 from qbatch.wire.resources import RESOURCES_OF_CHUNKS, RESOURCES_OF_JOBS, Demand
 
 LENIENCIES = {
-    "resources": "resources that are not known are taken and shown, as if they were custom ones",
-    "select": "resources of the whole job beside select= or place=, such as ncpus",
-    "place": "place= without select=",
-    "array": "an array of one index, -J 3",
-    "server": "another server, as in -q queue@other or qstat 1@other, is taken for this one",
-    "user": "-u and -W group_list with a user or a group other than those of who submits are ignored",
+    "resources": "accept and show unknown resources, as if they were custom ones",
+    "select": "accept resources of the whole job, such as ncpus, together with select= or place=",
+    "place": "accept place= without select=",
+    "array": "accept an array of one index, -J 3",
+    "server": "take another server, as in -q queue@other or qstat 1@other, for this one",
+    "user": "ignore -u and -W group_list with a user or a group other than the submitter's",
 }
-"""What a server can be lenient about, and what that means."""
+"""The rules that a server can relax, and what it does then."""
 
 _NODE_WORDS = ("host", "vnode", "gpus", "mics", "ngpus", "nmics")
 
 UNCOUNTED = ("ngpus", "gpus", "nmics", "mics", "naccelerators", "accelerator", "accelerator_model")
-"""Resources that PBS knows and that no host here has: what asks for one would be taken for a job that asks for none."""
+"""Resources that PBS knows and no host here has: a job that asks for one would be treated as if it asked for none."""
 
 
 def refused_resource(
     resources: Mapping[str, str], demand: Demand, custom: Collection[str], lenient: Collection[str]
 ) -> tuple[str, str] | None:
-    """Return the code and the reason for which resources are refused, None if they are not.
+    """Return the code and the reason of a refusal of resources, None if they are accepted.
 
-    ``custom``: resources that the server knows beside those of PBS; ``lenient``: keys of ``LENIENCIES``.
+    ``custom``: resources that the server knows in addition to those of PBS; ``lenient``: keys of ``LENIENCIES``.
     """
     if "resources" not in lenient:
         unknown = unknown_resource(resources, demand, custom)
@@ -53,12 +53,12 @@ def refused_resource(
                 f'"-lresource=" cannot be used with "select" or "place", resource is: {beside} (write it into select)',
             )
     if "place" in resources and "select" not in resources and "place" not in lenient:
-        return "place-without-select", 'Cannot have "place" without "select" (write select=1:ncpus=1 beside it)'
+        return "place-without-select", 'Cannot have "place" without "select" (add select=1:ncpus=1)'
     return None
 
 
 def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
-    """Return what is said of the first resource that the server does not know or cannot count, None if there is none."""
+    """Return a message about the first resource that the server does not know or cannot count, None if there is none."""
     way_out = "a server knows those of PBS and its custom_resources"
     for name, value in resources.items():
         if name not in RESOURCES_OF_JOBS and name not in custom:
@@ -77,12 +77,12 @@ def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Colle
 
 
 def _is_uncounted(name: str, value: str, custom: Collection[str]) -> bool:
-    """Tell whether a resource is asked for that no host has; ``ngpus=0`` asks for none."""
+    """Return whether a value asks for a resource that no host has; ``ngpus=0`` asks for none."""
     return name in UNCOUNTED and name not in custom and value.strip("0") != ""
 
 
 def _uncounted(name: str) -> str:
     return (
-        f"Unknown resource: {name} (no host of this server has any; leave it out, or let the server name it in "
+        f"Unknown resource: {name} (no host of this server has any; leave it out, or name it in the server's "
         "custom_resources: then it is shown and never counted)"
     )

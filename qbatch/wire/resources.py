@@ -1,6 +1,6 @@
 """What a job asks for, as PBS writes it: ``select``, ``nodes``, ``ncpus``, ``mem``, ``walltime``, ``place``.
 
-Source: docs/spec/pbs.md section 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
+Source: docs/spec/pbs.md 3; OpenPBS pbs_resources(7).  Sizes are binary: ``1gb`` is 2**30 bytes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ RESOURCES_OF_CHUNKS = (
     "ncpus", "mem", "mpiprocs", "ompthreads", "vmem", "ngpus", "nmics", "host", "vnode", "arch", "naccelerators",
     "accelerator", "accelerator_model", "software",
 )  # fmt: skip
-"""What a chunk of a select can ask for."""
+"""The resources that a chunk of a select can ask for."""
 
 RESOURCES_OF_JOBS = (
     *RESOURCES_OF_CHUNKS, "select", "nodes", "nodect", "walltime", "place", "cput", "pcput", "pmem", "pvmem", "file", "nice",
     "procs", "size", "min_walltime", "max_walltime", "soft_walltime", "preempt_targets", "exec_vnode", "gpus", "feature", "qos",
     "deadline",
 )  # fmt: skip
-"""What a job can ask for."""
+"""The resources that a job can ask for."""
 
 _SHARINGS = ("shared", "excl", "exclhost")
 _SIZES = ("mem", "pmem", "vmem", "pvmem", "file")
@@ -40,8 +40,11 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,199}"
 
 
 class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``count`` equal chunks, each inside one host: processors, bytes of memory, ``slots`` (lines in the node file),
-    ``threads`` (OMP_NUM_THREADS; 0: as many as processors), other resources as written."""
+    """``count`` equal chunks, each inside one host.
+
+    ``procs``: processors; ``memory``: bytes; ``slots``: lines in the node file; ``threads``: OMP_NUM_THREADS (0: as many as
+    processors); ``other``: other resources as written.
+    """
 
     count: int
     procs: int
@@ -52,12 +55,12 @@ class ChunkOf(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def host(self) -> str:
-        """The name of the host that it asks for; empty: any."""
+        """The name of the host that it asks for; empty for any host."""
         return self.other.get("host") or self.other.get("vnode") or ""
 
 
 class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a job asks for.  ``walltime`` in microseconds, None if not given; ``placing``: free, pack or scatter."""
+    """The resources that a job asks for.  ``walltime``: microseconds or None; ``placing``: free, pack or scatter."""
 
     chunks: tuple[ChunkOf, ...]
     walltime: int | None = None
@@ -133,7 +136,7 @@ def parse_resources(text: str) -> dict[str, str]:
         if not name and not equals:
             continue
         if not equals:
-            # A bare word such as `-l nodect` asks for nothing.
+            # PBS ignores a bare word such as `-l nodect`.
             if not re.fullmatch(r"[A-Za-z_]\w*", name):
                 raise ValueError(f"{part.strip()!r} is not of the form name=value")
             continue
@@ -144,10 +147,10 @@ def parse_resources(text: str) -> dict[str, str]:
 
 
 def parse_duration(text: str) -> int:
-    """Return microseconds for ``SS``, ``MM:SS``, ``H:M:S``, ``D:H:M:S``, with parts not padded, and ``.5`` at the end.
+    """Return microseconds for ``SS``, ``MM:SS``, ``H:M:S`` or ``D:H:M:S``; parts need no padding, and ``.5`` may follow.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: the text has another form.
     """
     found = re.fullmatch(
         r"\s*(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?([0-9]{1,12})(\.[0-9]{1,6})?\s*", text
@@ -165,11 +168,11 @@ def parse_duration(text: str) -> int:
 
 
 _TWO = [f"{number:02d}" for number in range(100)]
-# Looked up, a duration is written in a fifth of the time that formatting takes; a daemon writes three a job.
+# Looking up the numbers takes a fifth of the time of formatting them; a daemon writes three durations for each job.
 
 
 def format_duration(microseconds: int) -> str:
-    """Return ``HH:MM:SS``, hours as many as there are; parts of a second are dropped."""
+    """Return ``HH:MM:SS`` with any number of hours, without parts of a second."""
     seconds = microseconds // MICROSECONDS if microseconds > 0 else 0
     minutes = seconds // 60
     hours = minutes // 60
@@ -180,7 +183,7 @@ def parse_size(text: str) -> int:
     """Return bytes for ``100mb``, ``512K``, ``1234B``, ``8GiB``, ``2gw`` (words of eight bytes), ``1.5gb``.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: the text has another form, or the size is too large.
     """
     found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([kmgtp]?)(i?b|w)?\s*", text.lower())
     if found is None:
@@ -193,7 +196,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return bytes with the largest unit that divides them, at least kb: ``8gb``, ``100mb``, ``1kb``."""
+    """Return a number of bytes in the largest unit that divides it, at least kb: ``8gb``, ``100mb``, ``1kb``."""
     if size <= 0:
         return "0kb"
     kilobytes = -(-size // 1024)
@@ -250,7 +253,7 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
 
 
 def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
-    """Refuse a resource that is nearly one that counts; others are custom and are only shown."""
+    """Refuse a name that is nearly that of a known resource; other names are custom resources and only shown."""
     if name in known:
         return
     from difflib import get_close_matches
@@ -261,9 +264,9 @@ def _refuse_typo(name: str, known: tuple[str, ...]) -> None:
 
 
 def check_resources(resources: Mapping[str, str]) -> None:
-    """Refuse what is no resource or no value of it, whether or not it takes effect: all of it is shown later.
+    """Refuse illegal names and values of resources, even of those without an effect, because qstat shows them all.
 
-    Asked where a request enters, and not again when the journal is replayed.
+    The daemon checks a request when it arrives, and not again when it replays the journal.
 
     Raises:
         ValueError: with the resource and the reason.
@@ -301,7 +304,7 @@ def _check_value(name: str, value: str) -> None:
 
 
 def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
-    """Return the chunks of ``2:ppn=4:gpus=1+1`` (Torque; a host's name counts as one host), of ``n2+n4:ppn=2#excl`` too.
+    """Return the chunks of ``2:ppn=4:gpus=1+1`` or ``n2+n4:ppn=2#excl`` (Torque; a host's name counts as one host).
 
     Raises:
         ValueError: with the part and the reason.
@@ -326,7 +329,7 @@ def parse_nodes(text: str) -> tuple[ChunkOf, ...]:
 
 
 def parse_place(text: str) -> tuple[str, bool]:
-    """Return placing (free, pack, scatter) and whether whole hosts are wanted, of ``scatter:excl:group=host``.
+    """Return the placing (free, pack, scatter) of ``scatter:excl:group=host``, and whether it asks for whole hosts.
 
     Raises:
         ValueError: a word is not known.
@@ -346,7 +349,7 @@ def parse_place(text: str) -> tuple[str, bool]:
 
 
 def parse_demand(resources: Mapping[str, str]) -> Demand:
-    """Return what the ``-l`` resources of a job ask for; nothing asked is one processor.
+    """Return what the ``-l`` resources of a job ask for: one processor if they are empty.
 
     ``nodes=`` asks for different hosts, as OpenPBS converts it (svr_jobfunc.c, set_select_and_place).
 
@@ -378,7 +381,7 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
 
 
 def implied_place(resources: Mapping[str, str]) -> str:
-    """Return the ``place`` of a job that names none: ``nodes=`` scatters, ``nodes=2#excl`` on whole hosts."""
+    """Return the ``place`` of a job that names none: ``nodes=`` scatters, and ``nodes=2#excl`` takes whole hosts."""
     if "nodes" not in resources:
         return "free"
     suffixes = resources["nodes"].split("#")[1:]
@@ -386,7 +389,7 @@ def implied_place(resources: Mapping[str, str]) -> str:
 
 
 def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> tuple[ChunkOf, ...]:
-    """Share ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks that name no memory themselves."""
+    """Divide ``mem`` (of the whole job) or ``pmem`` (of a processor) among chunks if none names its memory."""
     total = parse_size(resources["mem"]) if "mem" in resources else 0
     each = parse_size(resources["pmem"]) if "pmem" in resources and not total else 0
     if not (total or each) or any(chunk.memory for chunk in chunks):
@@ -400,9 +403,11 @@ def _slots(resources: Mapping[str, str]) -> int:
 
 
 def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:
-    """Return ``Resource_List`` as ``qstat -f`` shows it: what was asked, with ncpus, nodect, select, place and
-    walltime always there, memory in units of at least a kilobyte, times as HH:MM:SS.  A job that names neither chunks nor
-    nodes has ``place=pack``, as in OpenPBS (svr_jobfunc.c, set_select_and_place); for its one chunk that is the same as ``free``.
+    """Return ``Resource_List`` as ``qstat -f`` shows it.
+
+    It holds what the job asked for, always with ncpus, nodect, select, place and walltime, memory in units of at least a
+    kilobyte, times as HH:MM:SS.  A job that names neither chunks nor nodes has ``place=pack``, as in OpenPBS (svr_jobfunc.c,
+    set_select_and_place); for its one chunk that is the same as ``free``.
     """
     listed = dict(resources)
     listed["ncpus"] = str(demand.procs)

@@ -1,7 +1,7 @@
-"""What all PBS commands share: their surroundings, their messages on stderr, their exit codes, the way they start.
+"""The common parts of all PBS commands: their surroundings, their messages on stderr, their exit codes, their start.
 
-A command exits with the error number of PBS modulo 256 (153 for an unknown job, 35 for a finished one), 2 for wrong
-usage, 255 when no daemon listens; with several operands, with the last one that failed.
+A command exits with the error number of PBS modulo 256 (153 for an unknown job, 35 for a finished one).  It exits with 2 for
+wrong usage and with 255 when no daemon listens.  Of several operands, the last one that failed gives the exit code.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from qbatch.wire.records import Outcome, Outcomes, Welcome
 from qbatch.wire.requests import Hello, Request
 
 VERSION = "23.06.06"
-"""The version of PBS that the commands say they speak."""
+"""The version of PBS that the commands print."""
 
 TORQUE_VERSION = "6.1.3"
-"""The same in Torque's dialect; Torque says it on stderr."""
+"""The version in Torque's dialect; Torque prints it on stderr."""
 
 UNKNOWN_JOB, FINISHED_JOB, NOT_PERMITTED, BAD_STATE, UNKNOWN_QUEUE = 15001, 15139, 15007, 15016, 15018
 BAD_HOST, TORQUE_BAD_STATE = 15008, 15018
@@ -45,15 +45,15 @@ MESSAGES = {
 """The texts of PBS for its error numbers; clients look for them."""
 
 Options = Mapping[str, tuple[str, str]]
-"""The options of a command, by letter: the name of the argument ("" if it takes none) and a line about it.  Of an option that
-PBS or Torque has and that means nothing here it says whether it is taken or refused."""
+"""The options of a command, by letter: the name of the argument ("" if it takes none) and a line about it.  For an option of
+PBS or Torque without a meaning here, the line states whether the command ignores or refuses it."""
 
-TAKEN = ("", "Taken; it changes nothing here.")
+TAKEN = ("", "Ignored.")
 
 FLAGS = {
     "--quote": "Ask what would become of the job, and submit nothing.",
     "--help": "Show this page.",
-    "--version": "Print the version of PBS that is spoken.",
+    "--version": "Print the version of PBS that the command follows.",
 }
 """Long options."""
 
@@ -61,7 +61,7 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 class OptionFault(Exception):  # noqa: N818 - a fault of the caller
-    """An option that is not known, or one without its argument."""
+    """An option is unknown or lacks its argument."""
 
 
 class Parsed(NamedTuple):
@@ -84,8 +84,8 @@ class Parsed(NamedTuple):
 
 
 def parse_options(arguments: list[str], known: Options, stops_early: bool = False) -> Parsed:
-    """Return the options of ``arguments`` the POSIX way, as the GNU C library reads them: operands may stand between options,
-    ``--`` ends them.
+    """Return the options of ``arguments``, read as the GNU C library reads them: operands may stand between options, and ``--``
+    ends them.
 
     Raises:
         OptionFault: with the text that getopt(3) prints.
@@ -124,11 +124,11 @@ def parse_options(arguments: list[str], known: Options, stops_early: bool = Fals
 
 
 class UsageFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command line is wrong: the message, if any, then the usage text, exit 2."""
+    """The command line is wrong; the command prints the message, if any, and the usage text, and exits with 2."""
 
 
 class CommandFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command cannot be done: one line on stderr."""
+    """The command cannot be done; it prints one line on stderr."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -147,13 +147,13 @@ class Surroundings(NamedTuple):
 
     @property
     def is_torque(self) -> bool:
-        """Whether the dialect of Torque is spoken: ``QBATCH_DIALECT=torque``, or called as ``.../torque/qstat``."""
-        said = self.environment.get("QBATCH_DIALECT", "")
-        return said.lower() == "torque" if said else "torque" in self.invoked_as.split("/")[:-1][-1:]
+        """Whether the command uses Torque's dialect: ``QBATCH_DIALECT=torque``, or it was called as ``.../torque/qstat``."""
+        dialect = self.environment.get("QBATCH_DIALECT", "")
+        return dialect.lower() == "torque" if dialect else "torque" in self.invoked_as.split("/")[:-1][-1:]
 
 
 def surroundings() -> Surroundings:
-    """Return those of this process."""
+    """Return the surroundings of this process."""
     try:
         directory = os.getcwd()
     except OSError:
@@ -163,7 +163,7 @@ def surroundings() -> Surroundings:
 
 
 class Call:
-    """One run of a command: what it was given, where it runs, its connection, and the code that it will exit with."""
+    """One run of a command: its arguments, its surroundings, its connection and its exit code."""
 
     def __init__(self, name: str, given: Parsed, here: Surroundings, arguments: list[str]) -> None:
         self.name = name
@@ -202,7 +202,7 @@ class Call:
         self.code = code
 
     def is_here(self, operand: str) -> bool:
-        """Whether the server that an operand names behind its ``@``, if any, is the one that answers; complain if it is not."""
+        """Whether the server named after an operand's ``@``, if any, is the one that answers; print an error if it is not."""
         server = operand.partition("@")[2]
         if server and server not in self._servers:
             try:
@@ -212,30 +212,33 @@ class Call:
                 if refusal.pbs != BAD_HOST:
                     raise
                 self._servers[server] = str(refusal)
-        said = self._servers.get(server, "")
-        if said:
-            self.complain(said, NO_CONNECTION)
-        return not said
+        message = self._servers.get(server, "")
+        if message:
+            self.complain(message, NO_CONNECTION)
+        return not message
 
     def job_fault(self, error: ErrorRecord, name: str) -> None:
-        """Report what is wrong with one job, the way PBS words it, and remember the exit code."""
-        job, said = error.job or name, error.message
+        """Report the error of one job in the words of PBS, and set the exit code."""
+        job, text = error.job or name, error.message
         known = MESSAGES.get(error.pbs, "")
         code = code_of(error.pbs)
         if self.here.is_torque and error.pbs == FINISHED_JOB:
             message, code = "Request invalid for state of job MSG=invalid state for job - COMPLETE", code_of(TORQUE_BAD_STATE)
         elif error.pbs in (UNKNOWN_JOB, FINISHED_JOB):
             message = known
-        elif known and known.lower() not in said.lower():
-            message = f"{known} {job}" + (f" ({said})" if said else "")
+        elif known and known.lower() not in text.lower():
+            message = f"{known} {job}" + (f" ({text})" if text else "")
         else:
-            message = said or error.code
+            message = text or error.code
         if job and not re.search(rf"(?<![\w.]){re.escape(job)}(?!\w)", message):
             message = f"{message} {job}"
         self.complain(message, code)
 
     def job_ids(self, operands: Iterable[str]) -> tuple[str, ...]:
-        """Return the identifiers of the operands, ranges of subjobs expanded; report those that are none, or another server's."""
+        """Return the identifiers of the operands, with ranges of subjobs expanded.
+
+        Report operands that are no identifiers or name another server.
+        """
         found: list[str] = []
         for operand in operands:
             try:
@@ -252,7 +255,7 @@ class Call:
                 self.job_fault(outcome.error, outcome.name)
 
     def act(self, make: Callable[[tuple[str, ...]], Request], operands: Iterable[str]) -> int:
-        """Send one request about the jobs that the operands name, and report what became of each."""
+        """Send one request about the jobs that the operands name, and report its errors; return the exit code."""
         jobs = self.job_ids(operands)
         if jobs:
             try:
@@ -263,10 +266,10 @@ class Call:
 
 
 class Command(NamedTuple):
-    """A command: its name, what it is (a line, and paragraphs beyond it), its usage text, its options, and what it does with a
-    call (it returns the exit code).
+    """A command: its name, its description (a line and further paragraphs), its usage text, its options and its action, which
+    takes a call and returns the exit code.
 
-    ``flags``: long options without an argument, beyond what POSIX and PBS know.
+    ``flags``: long options without an argument, which neither POSIX nor PBS has.
     """
 
     name: str
@@ -278,7 +281,7 @@ class Command(NamedTuple):
     flags: tuple[str, ...] = ()
 
     def run(self, arguments: list[str], here: Surroundings | None = None) -> int:
-        """Do it and return the exit code; everything that goes wrong is said on stderr."""
+        """Run the command and return the exit code; errors go to stderr."""
         here = here or surroundings()
         if arguments[:1] == ["--version"]:
             if here.is_torque:
@@ -309,8 +312,8 @@ class Command(NamedTuple):
             return fault.code
         except NoDaemon as missing:
             server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
-            said = f"cannot connect to server {plain(server)} (errno={missing.number}): {plain(str(missing))}"
-            here.err.write(f"{self.name}: {said}\n")
+            text = f"cannot connect to server {plain(server)} (errno={missing.number}): {plain(str(missing))}"
+            here.err.write(f"{self.name}: {text}\n")
             return NO_CONNECTION
         except Refusal as refusal:
             here.err.write(f"{self.name}: {plain(worded(refusal))}\n")
@@ -323,8 +326,8 @@ class Command(NamedTuple):
                 call.close()
 
     def main(self) -> NoReturn:
-        """Do it for this process and end it."""
-        gc.disable()  # A short life: what is thrown away goes at the end.
+        """Run the command in this process and end the process."""
+        gc.disable()  # The process is short; its end frees all memory.
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -341,7 +344,7 @@ class Command(NamedTuple):
         try:
             sys.stderr.flush()
         finally:
-            # Nothing is left to tidy up, and taking the interpreter apart costs more than an answer.
+            # Nothing needs a clean-up, and the regular end of the interpreter takes longer than an answer.
             os._exit(code)
 
 
@@ -358,15 +361,15 @@ def operands_of(call: Call, least: int = 1) -> list[str]:
 
 
 def worded(refusal: Refusal) -> str:
-    """Return what a refusal says, in the words of PBS where it has words, then in those of the daemon."""
-    known, said = MESSAGES.get(refusal.pbs, ""), str(refusal)
-    if known and known.lower() not in said.lower():
-        return f"{known} ({said})" if said else known
-    return said or refusal.code
+    """Return the text of a refusal: that of PBS, if there is one, then that of the daemon."""
+    known, text = MESSAGES.get(refusal.pbs, ""), str(refusal)
+    if known and known.lower() not in text.lower():
+        return f"{known} ({text})" if text else known
+    return text or refusal.code
 
 
 def code_of(pbs: int) -> int:
-    """Return the exit code of a PBS error number: its low eight bits, never 0; of another server ``NO_CONNECTION``."""
+    """Return the exit code of a PBS error number: its low eight bits, never 0; ``NO_CONNECTION`` for a wrong server."""
     return NO_CONNECTION if pbs == BAD_HOST else pbs % 256 or 1
 
 

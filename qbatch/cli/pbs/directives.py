@@ -1,9 +1,9 @@
-"""``#PBS`` lines: which lines of a script are directives, and the words in them.  Pure.
+"""The directives of a script, its ``#PBS`` lines, and the words in them.  Pure functions.
 
-A first line that begins with ``#!`` or ``:`` is no directive.  Comments and blank lines are passed over (an empty first
-line before ``#!`` too); the first other line ends the search.  Words are quoted as in a shell; a line may go on in the
-next with a backslash at its end; carriage returns and trailing blanks do not count; a directive without an option is
-harmless, and a word that begins with ``#`` ends its line.
+A first line that begins with ``#!`` or ``:`` is no directive.  The search skips comments and blank lines (also an empty line
+before ``#!``), and the first other line ends it.  Words are quoted as in a shell, and a backslash at the end of a line continues
+it.  Carriage returns and trailing blanks do not count.  A directive without an option has no effect, and a word that begins with
+``#`` ends its line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def split_words(text: str) -> list[str]:
 
 
 def _after(line: str, prefix: str) -> str | None:
-    """Return what follows the prefix of a directive, None if the line is none."""
+    """Return the rest of a directive after its prefix, None if the line is no directive."""
     if not prefix or not line.startswith(prefix):
         return None
     rest = line[len(prefix) :]

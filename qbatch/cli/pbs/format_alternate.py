@@ -1,5 +1,5 @@
-"""The alternate tables of ``qstat``: jobs (-a -i -r -H -u -n -s -T -G -M) and queues (-q).  Pure: the instant "now" and
-the zone of the reader come in from outside, the zone through :mod:`time`."""
+"""The alternate tables of ``qstat``: jobs (-a -i -r -H -u -n -s -T -G -M) and queues (-q).  Pure functions: callers pass the
+present instant, and the time zone comes from :mod:`time`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLES = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
 
 
 class Look(NamedTuple):
-    """What the options ask for: ``unit`` of memory (``g``: -G, ``w``: -M), hosts (-n), comments (-s), all on one line
+    """The options of the table: ``unit`` of memory (``g``: -G, ``w``: -M), hosts (-n), comments (-s), one line for each job
     (-1), estimated starts (-T), wide columns (-w), Torque's letters."""
 
     unit: str = ""
@@ -57,8 +57,10 @@ def header(server: str, look: Look) -> str:
 
 
 def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look) -> str:
-    """Return the whole table, empty if there are no jobs.  With estimates, running jobs come first, by their start, then
-    the others by their estimate."""
+    """Return the whole table, empty if there are no jobs.
+
+    With estimates, running jobs come first, by their start, then the others by their estimate.
+    """
     listed = list(jobs)
     if look.has_estimates:
         listed.sort(key=lambda job: _start_order(job))
@@ -125,20 +127,20 @@ def _elapsed(job: JobRecord, now: int) -> str:
 
 
 def comment_text(comment: str, is_wide: bool = False) -> str:
-    """Return a comment for -s: cut to 74 columns, or to 114 if wide, with ``...`` at its end; never in a number or a date."""
-    room = 114 if is_wide else 74
-    shown = plain(comment[: room + 1]) or BLANK
-    if len(shown) <= room:
+    """Return a comment for -s, cut to 74 columns (114 if wide) with ``...`` at its end, but not within a number or a date."""
+    width = 114 if is_wide else 74
+    shown = plain(comment[: width + 1]) or BLANK
+    if len(shown) <= width:
         return shown
-    kept = shown[: room - 3]
+    kept = shown[: width - 3]
     word = kept.rpartition(" ")[2]
-    if shown[room - 3] != " " and any(letter.isdigit() for letter in word) and word != kept:
+    if shown[width - 3] != " " and any(letter.isdigit() for letter in word) and word != kept:
         kept = kept[: -len(word)].rstrip()
     return kept + "..."
 
 
 def hosts_text(hosts: str, is_one_line: bool = False) -> str:
-    """Return exec_host for -n: hosts without their domains, broken before a ``+`` so that a line has at most 77."""
+    """Return exec_host for -n: hosts without their domains, in lines of at most 77 columns that break before a ``+``."""
     lines, line = [], ""
     for place, part in enumerate(plain(hosts).split("+")):
         name, slash, slots = part.partition("/")

@@ -1,4 +1,4 @@
-"""Jobs, queues, servers and hosts as lists of PBS attributes.  Pure; every full format is drawn from these lists."""
+"""Jobs, queues, servers and hosts as lists of PBS attributes, from which every full format is made.  Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARRAY_COUNTS = (("Queued", "QHW"), ("Running", "RSU"), ("Exiting", "E"), ("Expi
 
 
 class Attribute(NamedTuple):
-    """``name = value`` or ``name.resource = value``; of a time also its ``instant``."""
+    """``name = value`` or ``name.resource = value``; a time also has its ``instant``."""
 
     name: str
     resource: str
@@ -40,12 +40,12 @@ class Attribute(NamedTuple):
 
 
 def shown_state(state: str, is_torque: bool) -> str:
-    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and none for begun arrays."""
+    """Return the state's letter in a dialect; Torque has C for jobs that have ended, and no letter for begun arrays."""
     return _TORQUE_STATES.get(state, state) if is_torque else state
 
 
 def variable_list(variables: Mapping[str, str]) -> str:
-    """Return the variables as one value, ``A=1,B=x\\,y``: commas and backslashes have a backslash before them."""
+    """Return the variables as one value, ``A=1,B=x\\,y``, with a backslash before each comma and backslash."""
     return ",".join(f"{name}={_escaped(value)}" for name, value in variables.items())
 
 
@@ -70,7 +70,7 @@ def state_counts(counts: Mapping[str, int]) -> str:
 
 
 def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) -> list[Attribute]:
-    """Return what ``qstat -f`` shows of a job, in the order of PBS; what a job does not have is left out."""
+    """Return the attributes that a job has, in the order in which ``qstat -f`` of PBS shows them."""
     found: list[Attribute] = []
     _add(found, "Job_Name", job.name or "-")
     _add(found, "Job_Owner", job.owner or job.user)
@@ -114,18 +114,18 @@ def torque_hosts(job: JobRecord) -> str:
         first, star, count = numbers.partition("*")
         if star and first.isdecimal() and count.isdecimal():
             numbers = f"{first}-{int(first) + int(count) - 1}"
-        for piece in numbers.split(","):
-            low, dash, high = piece.partition("-")
+        for part_of_host in numbers.split(","):
+            low, dash, high = part_of_host.partition("-")
             if not dash or not (low.isdecimal() and high.isdecimal()) or int(high) - int(low) > _MOST_NUMBERS:
-                # Nobody reads that many: as ranges, the way newer releases of Torque write it.
-                found.append(f"{host}/{piece}" if host else piece)
+                # A long range stays one, as in newer releases of Torque.
+                found.append(f"{host}/{part_of_host}" if host else part_of_host)
             else:
                 found += [f"{host}/{number}" for number in range(int(low), int(high) + 1)]
     return "+".join(found)
 
 
 def _with_host(path: str, owner: str) -> str:
-    """Return ``host:path``, as PBS has it, of a path that names no host; the host is the one of the submission."""
+    """Return an absolute path as PBS shows it, ``host:path``, with the host of the submission."""
     host = owner.partition("@")[2]
     return f"{host}:{path}" if host and path.startswith("/") else path
 
@@ -196,7 +196,7 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
 
 
 def queue_attributes(queue: QueueRecord) -> list[Attribute]:
-    """Return what ``qstat -Q -f`` shows of a queue."""
+    """Return the attributes of a queue that ``qstat -Q -f`` shows."""
     rows: list[tuple[str, str, object]] = [
         ("queue_type", "", queue.kind),
         ("Priority", "", queue.priority or None),
@@ -223,7 +223,7 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
 
 
 def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
-    """Return what ``qstat -B -f`` shows of the server; ``version``: the version of PBS that is spoken."""
+    """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS."""
     rows: list[tuple[str, str, object]] = [
         ("server_state", "", server.state),
         ("server_host", "", server.name),
@@ -244,7 +244,7 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
 
 
 def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
-    """Return what ``pbsnodes`` shows of a host; ``version``: the version of PBS that is spoken."""
+    """Return the attributes of a host that ``pbsnodes`` shows; ``version``: that of PBS."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
     rows: list[tuple[str, str, object]] = [
         ("Mom", "", host.name),
@@ -271,7 +271,7 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
 
 
 def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
-    """Return what Torque's ``pbsnodes`` shows of a host; ``now``: the server's instant, in microseconds."""
+    """Return the attributes of a host that Torque's ``pbsnodes`` shows; ``now``: the server's instant in microseconds."""
     state = "job-exclusive" if host.state == "job-busy" else host.state
     seconds, free = now // MICROSECONDS, max(host.memory - host.memory_used, 0)
     memory = f",totmem={host.memory // 1024}kb,availmem={free // 1024}kb,physmem={host.memory // 1024}kb" if host.memory else ""

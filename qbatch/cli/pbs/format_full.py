@@ -1,4 +1,4 @@
-"""The full formats: ``-f`` text with its wrapping, ``-F dsv``, ``-F json``, Torque's XML.  Pure."""
+"""The full formats: ``-f`` text with its wrapping, ``-F dsv``, ``-F json``, Torque's XML.  Pure functions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _MEETS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 LINE = 78
-"""Columns at which ``qstat -f`` goes on in the next line."""
+"""The columns of a line of ``qstat -f``."""
 
 
 def wrapped(name: str, value: str) -> str:
-    """Return ``    name = value`` broken as PBS does: at a comma if possible, else at 78 columns; lines that go on begin
-    with a tab, which counts as eight columns."""
+    """Return ``    name = value``, broken as in PBS: at a comma if possible, else at 78 columns.  Further lines begin with a
+    tab, which counts as eight columns."""
     out = [f"    {name} = "]
     start = len(name) + 7
     for place, part in enumerate(value.split(",")):
@@ -36,9 +36,9 @@ def wrapped(name: str, value: str) -> str:
             start = 9
         done = 0
         while len(part) - done > LINE - start:
-            room = max(LINE - start, 0) + 1
-            out.append(part[done : done + room])
-            done += room
+            width = max(LINE - start, 0) + 1
+            out.append(part[done : done + width])
+            done += width
             out.append("\n\t")
             start = 8
         out.append(part[done:])
@@ -56,7 +56,7 @@ def full_text(title: str, attributes: Iterable[Attribute], is_wide: bool = False
 
 
 def separated(title: str, attributes: Iterable[Attribute], separator: str = "|") -> str:
-    """Return one line of ``-F dsv``; a separator inside a value has a backslash before it."""
+    """Return one line of ``-F dsv``, with a backslash before a separator inside a value."""
     words = [plain(title)]
     for each in attributes:
         words.append(f"{plain(each.full_name)}={plain(each.value).replace(separator, chr(92) + separator)}")
@@ -64,7 +64,7 @@ def separated(title: str, attributes: Iterable[Attribute], separator: str = "|")
 
 
 def json_value(name: str, value: str) -> str | msgspec.Raw:
-    """Return a value as PBS puts it into JSON: a number if it reads as one, else a string."""
+    """Return a value as PBS writes it in JSON: a number if it has the form of one, else a string."""
     if name not in _ALWAYS_TEXT and len(value) < 40 and _NUMBER.fullmatch(value):
         return msgspec.Raw(value.encode())
     return value
@@ -89,8 +89,7 @@ def json_variables(variables: Mapping[str, str]) -> dict[str, object]:
 
 
 def json_document(server: str, version: str, seconds: int, body: Mapping[str, object]) -> str:
-    """Return a whole ``-F json`` answer; ``body`` is for example ``{"Jobs": {...}}``.  It is ASCII: nothing in it can
-    steer a terminal."""
+    """Return a whole ``-F json`` answer in ASCII without control characters; ``body`` is, for example, ``{"Jobs": {...}}``."""
     document = {"timestamp": seconds, "pbs_version": version, "pbs_server": server, **body}
     text = msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
     if not text.isascii() or "\x7f" in text:
@@ -107,12 +106,12 @@ def _json_escape(found: re.Match[str]) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Return a text for inside an XML element; what does not print is escaped."""
+    """Return a text for an XML element, with letters that do not print escaped."""
     return "".join(_MEETS.get(letter, letter) for letter in plain(text))
 
 
 def xml_job(job: str, attributes: Iterable[Attribute]) -> str:
-    """Return one ``<Job>`` of Torque's ``qstat -x``; times are seconds since 1970 there."""
+    """Return one ``<Job>`` of Torque's ``qstat -x``, with times in seconds since 1970."""
     out = [f"<Job><Job_Id>{xml_text(job)}</Job_Id>"]
     open_group = ""
     for each in attributes:
@@ -133,5 +132,5 @@ def xml_job(job: str, attributes: Iterable[Attribute]) -> str:
 
 
 def xml_document(jobs: Iterable[str]) -> str:
-    """Return Torque's ``<Data>`` of jobs."""
+    """Return Torque's ``<Data>`` element of jobs."""
     return f"<Data>{''.join(jobs)}</Data>\n"

@@ -1,6 +1,6 @@
-"""The plain tables of ``qstat``: jobs, queues (-Q) and servers (-B), each row by row.  Pure.
+"""The plain tables of ``qstat``: jobs, queues (-Q) and servers (-B).  Pure functions.
 
-A table of no rows has no header either: ``qstat`` with no jobs prints nothing at all.
+A table without rows has no header either: without jobs, ``qstat`` prints nothing.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ TORQUE = Layout(
 
 
 def shown_id(job: str, width: int) -> str:
-    """Return a job's identifier for a table: the server's name up to its first dot, cut without a mark, so that it is
-    always the beginning of the whole identifier."""
+    """Return a job's identifier for a table, with the server's name up to its first dot.  A cut adds no mark, so that the text
+    is always the beginning of the whole identifier."""
     if job.count(".") > 1:
         job = ".".join(job.split(".", 2)[:2])
     return whole_cell(job[:width])
@@ -66,7 +66,7 @@ def layout_of(is_wide: bool = False, is_percent: bool = False, is_torque: bool =
 
 
 def job_rows(jobs: Iterable[JobRecord], layout: Layout, is_percent: bool = False, is_torque: bool = False) -> list[str]:
-    """Return one line a job."""
+    """Return one line for each job."""
     id_width, name_width, user_width, queue_width = layout.widths
     row, rows = layout.row, []
     for job in jobs:
@@ -95,7 +95,7 @@ def job_table(
 
 
 def percent_done(job: JobRecord) -> str:
-    """Return how much of a job is done, in percent: of an array its subjobs, else of cput or walltime."""
+    """Return the part of a job that is done, in percent: of an array's subjobs, else of cput or walltime."""
     if job.state in ("Q", "T", "W"):
         return "-- "
     if job.state == "X":

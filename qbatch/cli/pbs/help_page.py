@@ -1,4 +1,4 @@
-"""What ``--help`` of a PBS command shows, and what its manual page is made of: its text, its usage, its options."""
+"""The text, the usage and the options of a PBS command, for ``--help`` and its manual page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qbatch.cli.pbs.command import FLAGS, Command
 
 
 class CommandHelp(NamedTuple):
-    """A command in words: one line, paragraphs beyond it, and its options as (how it is written, argument, meaning)."""
+    """The help of a command: one line, further paragraphs, and its options as (option, argument, meaning)."""
 
     summary: str
     paragraphs: tuple[str, ...]
@@ -16,7 +16,7 @@ class CommandHelp(NamedTuple):
 
 
 def help_of(command: Command) -> CommandHelp:
-    """Return a command in words."""
+    """Return the help of a command."""
     first, *others = (" ".join(part.split()) for part in (command.text or "").split("\n\n"))
     letters = sorted(command.options.items(), key=lambda pair: (pair[0].lower(), pair[0].isupper()))
     options = [(f"-{letter}", argument, meaning) for letter, (argument, meaning) in letters]
@@ -29,12 +29,12 @@ def help_page(command: Command) -> str:
     """Return the text of ``--help``."""
     import textwrap
 
-    said = help_of(command)
-    lines = [f"usage: {command.usage}", "", f"{said.summary[0].upper()}{said.summary[1:]}."]
-    for paragraph in said.paragraphs:
+    found = help_of(command)
+    lines = [f"usage: {command.usage}", "", f"{found.summary[0].upper()}{found.summary[1:]}."]
+    for paragraph in found.paragraphs:
         lines += ["", *textwrap.wrap(paragraph.replace("``", ""), 100)]
     lines += ["", "options:"]
-    for option, argument, meaning in said.options:
+    for option, argument, meaning in found.options:
         label = f"  {option} {argument}".rstrip()
         rest = textwrap.wrap(meaning, 72)
         if len(label) > 25:

@@ -11,7 +11,7 @@ from qbatch.wire.requests import Delete, ForceStart, Hold, JobStatus, Message, M
 
 
 def _read_w(values: list[str]) -> tuple[bool, float | None]:
-    """Return whether the jobs are removed at once, and the seconds between the two signals."""
+    """Return whether to remove the jobs at once, and the seconds between the two signals."""
     is_forced, grace = False, None
     for value in values:
         for part in value.split(","):
@@ -45,15 +45,15 @@ def _qdel(call: Call) -> int:
 
 qdel = Command(
     "qdel",
-    "end jobs; a waiting one leaves its queue, a running one gets SIGTERM and, later, SIGKILL",
+    "end jobs; a waiting job leaves its queue, a running job gets SIGTERM and, later, SIGKILL",
     "qdel [-W force|delay=seconds|suppress_email=N] [-x] job_identifier ...",
     {
         "a": TAKEN,
         "m": ("message", "Torque: a note in the record of the jobs."),
         "p": ("", "Torque: remove the jobs at once, as -W force."),
-        "t": ("array", "Taken; name the subjobs in the identifier, as in 5[1-3]."),
+        "t": ("array", "Ignored; name the subjobs in the identifier, as in 5[1-3]."),
         "W": ("force|delay=N", "force: remove at once; delay=N (or N): seconds from TERM to KILL."),
-        "x": ("", "Finished jobs too: what is remembered of them is removed."),
+        "x": ("", "Remove the history of finished jobs too."),
     },
     _qdel,
 )
@@ -65,20 +65,20 @@ def _hold_command(name: str, verb: str, request: type[Hold] | type[Release]) -> 
         if not kinds or set(kinds) - set("uospn") or ("n" in kinds and len(kinds) > 1):
             raise UsageFault("illegal -h value")
         jobs = operands_of(call)
-        # PBS writes p for the hold of a bad password: here nobody places one; n is none.
+        # The letter p is the hold for a bad password in PBS, which does not exist here; n is no hold.
         letters = kinds.replace("p", "").replace("n", "")
         return call.act(lambda ids: request(jobs=ids, kinds=letters), jobs) if letters else call.code
 
-    text = f"{verb} holds (``-h u|o|s``, user holds if none is said)"
+    text = f"{verb} holds (``-h u|o|s``, by default user holds)"
     options = {
         "h": ("hold_list", "Kinds of hold: letters of u (user), o (operator), s (system); n: none."),
-        "t": ("array", "Taken; name the subjobs in the identifier, as in 5[1-3]."),
+        "t": ("array", "Ignored; name the subjobs in the identifier, as in 5[1-3]."),
     }
     return Command(name, text, f"{name} [-h hold_list] job_identifier ...", options, act)
 
 
 qhold = _hold_command("qhold", "place", Hold)
-qrls = _hold_command("qrls", "take away", Release)
+qrls = _hold_command("qrls", "remove", Release)
 
 
 def _qmove(call: Call) -> int:
@@ -109,16 +109,16 @@ qorder = Command(
 
 
 def _qrerun(call: Call) -> int:
-    said = call.given.last("W")
-    if said not in ("", "force"):
+    value = call.given.last("W")
+    if value not in ("", "force"):
         raise UsageFault("illegal -W value")
-    is_forced = said == "force" or call.given.has("f")
+    is_forced = value == "force" or call.given.has("f")
     return call.act(lambda ids: Rerun(jobs=ids, is_forced=is_forced), operands_of(call))
 
 
 qrerun = Command(
     "qrerun",
-    "stop running jobs and queue them again (``-W force`` without asking the host)",
+    "stop running jobs and requeue them",
     "qrerun [-W force] job_identifier ...",
     {"f": ("", "As -W force."), "m": TAKEN, "W": ("force", "Also jobs that are not rerunnable.")},
     _qrerun,
@@ -130,11 +130,11 @@ START_REFUSED = 2
 
 
 def _hosts(text: str) -> tuple[str, ...]:
-    """Return the hosts of ``n1+n2``, also in brackets, as ``exec_vnode`` has them: ``(n1)+(n2)``.
+    """Return the hosts of ``n1+n2``, also in brackets as in ``exec_vnode``: ``(n1)+(n2)``.
 
     Raises:
-        UsageFault: it names none.
-        CommandFault: it says how much of a host is to be taken.
+        UsageFault: a name is missing.
+        CommandFault: a part is no host, or names an amount of resources of a host.
     """
     names = tuple(part.strip(" ()") for part in text.split("+"))
     if not all(names):
@@ -153,14 +153,14 @@ def _qrun(call: Call) -> int:
 
 qrun = Command(
     "qrun",
-    """start waiting jobs now, whatever the policy would do, if there is room for them.
+    """start waiting jobs now, whatever the policy would do, if their resources are free.
 
-Operators may.  ``-H n1+n2`` names the hosts; without it the server finds them.  A job that is held, waits for a time or at a run
-limit is refused with the reason, and so is one for which there is no room: nothing that runs is stopped for it.  Exit code 2 if a
-start is refused, as in OpenPBS.
+Only operators may do this.  ``-H n1+n2`` names the hosts; without it the server chooses them.  The server refuses a job that is
+held, waits for a time, is at a run limit or does not fit into the free resources, and names the reason.  It stops no running job
+for it.  The exit code is 2 if the server refuses a start, as in OpenPBS.
     """,
     "qrun [-a] [-H host[+host...]] job_identifier ...",
-    {"a": ("", "Taken; the answer comes with the start in any case."), "H": ("host[+host...]", "On these hosts.")},
+    {"a": ("", "Ignored; the answer always comes with the start."), "H": ("host[+host...]", "Start the jobs on these hosts.")},
     _qrun,
 )
 
@@ -177,7 +177,7 @@ qmsg = Command(
     "qmsg",
     "append a line to the output (-O) or the error file (-E, the default) of running jobs",
     "qmsg [-E] [-O] message_string job_identifier ...",
-    {"E": ("", "Into the error file (if neither is given)."), "O": ("", "Into the output file.")},
+    {"E": ("", "Append to the error file (the default)."), "O": ("", "Append to the output file.")},
     _qmsg,
 )
 
@@ -193,6 +193,6 @@ qsig = Command(
     "qsig",
     "send a signal to running jobs: a name, a number, suspend or resume",
     "qsig [-a] [-s signal] job_identifier ...",
-    {"a": TAKEN, "s": ("signal", "TERM (if none is given), SIGTERM, 15, suspend or resume.")},
+    {"a": TAKEN, "s": ("signal", "TERM (the default), SIGTERM, 15, suspend or resume.")},
     _qsig,
 )

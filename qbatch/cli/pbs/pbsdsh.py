@@ -1,10 +1,11 @@
 """``pbsdsh``: run a program on the slots of a job, from inside the job.
 
-A slot is a line of the node file.  The hosts here are local processes, so each task is a child of ``pbsdsh``; what it sees of
-its place are ``PBS_NODENUM`` (its host among those of the job, from 0), ``PBS_VNODENUM`` (its slot, from 0) and ``PBS_TASKNUM``
-(from 2: task 1 is the script).  Else it has the environment of ``pbsdsh``, and begins in ``PBS_JOBDIR``, as tasks of PBS do.
+A slot is a line of the node file.  The hosts here are local processes, so each task is a child of ``pbsdsh``.  It has the
+environment of ``pbsdsh`` with ``PBS_NODENUM`` (the number of its host in the job, from 0), ``PBS_VNODENUM`` (its slot, from 0)
+and ``PBS_TASKNUM`` (from 2: task 1 is the script).  Like a task of PBS, it begins in ``PBS_JOBDIR``.
 
-As in OpenPBS (pbsdsh.c) a task that fails is told on stdout and leaves the exit code at 0; a signal ends the tasks, exit 1.
+As in OpenPBS (pbsdsh.c), ``pbsdsh`` reports a failed task on stdout and exits with 0.  A signal ends the tasks; the exit code is
+then 1.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ USAGE = """pbsdsh [-c copies] [-s] [-v] [-o] -- program [arg...]
        pbsdsh [-n node_index] [-s] [-v] [-o] -- program [arg...]"""
 
 NOT_STARTED = 254
-"""Exit status of a task whose program could not be started."""
+"""Exit status of a task if its program cannot start."""
 
 
 class TaskPlace(NamedTuple):
-    """A line of the node file: the number of its host among those of the job, and its own number."""
+    """A line of the node file: the number of its host in the job, and its own number."""
 
     node: int
     number: int
 
 
-class _Interrupted(Exception):  # noqa: N818 - it says what happened
-    """A signal came."""
+class _Interrupted(Exception):  # noqa: N818 - a signal is no error
+    """A signal has arrived."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -44,7 +45,7 @@ def slots_of(node_file: str) -> list[TaskPlace]:
 
 
 def chosen(slots: list[TaskPlace], copies: int | None, index: int | None) -> list[TaskPlace]:
-    """Return the slots on which the program runs: all, the first ``copies`` (around again if there are fewer), or one."""
+    """Return the slots for the program: all, the first ``copies`` (from the first slot again if there are fewer), or one."""
     if index is not None:
         return [slots[index % len(slots)]]
     return [slots[number % len(slots)] for number in range(len(slots) if copies is None else copies)]
@@ -89,7 +90,7 @@ def _start(program: list[str], environment: dict[str, str], directory: str) -> i
 
 
 class _Tasks:
-    """The tasks of one call: started, waited for, ended by a signal."""
+    """The tasks of one call."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -108,7 +109,7 @@ class _Tasks:
             self.call.write(f"pbsdsh: spawned task 0x{number:08X} on logical node {slot.number}\n")
 
     def wait(self) -> None:
-        """Wait until all that run have ended, and say which failed."""
+        """Wait until all running tasks have ended, and report those that failed."""
         while self.running:
             process, how = os.waitpid(-1, 0)
             number = self.running.pop(process, None)
@@ -146,18 +147,18 @@ def _act(call: Call) -> int:
                 tasks.wait()
         if not given.has("o"):
             tasks.wait()
-    except _Interrupted as told:
-        tasks.end(told.number)
+    except _Interrupted as interruption:
+        tasks.end(interruption.number)
         return 1
     return 0
 
 
 OPTIONS = {
-    "c": ("copies", "On the first slots, so many; around again if there are fewer."),
-    "n": ("node_index", "On this slot only, counted from 0."),
+    "c": ("copies", "Run this many tasks, on the first slots; go round again if there are fewer slots."),
+    "n": ("node_index", "Run on this slot only, counted from 0."),
     "o": ("", "Do not wait for the tasks to end."),
-    "s": ("", "One task after the other."),
-    "v": ("", "Say what is started and how it ends."),
+    "s": ("", "Run one task after the other."),
+    "v": ("", "Report the start and the exit status of each task."),
 }
 
 pbsdsh = Command("pbsdsh", __doc__, USAGE, OPTIONS, _act, stops_early=True)

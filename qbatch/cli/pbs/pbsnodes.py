@@ -17,8 +17,8 @@ _Value = str | int | list[str]
 
 
 class NodeColumn(NamedTuple):
-    """A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: text, flush left; 0: as
-    long as it is).  Source: OpenPBS, pbsnodes.c, prt_node_summary."""
+    """A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: flush left; 0: any
+    width).  Source: OpenPBS, pbsnodes.c, prt_node_summary."""
 
     dsv: str
     json: str
@@ -62,7 +62,7 @@ def block_text(name: str, attributes: Iterable[Attribute]) -> str:
 
 
 def host_object(host: HostRecord, version: str) -> dict[str, object]:
-    """Return what ``-F json`` has of a host."""
+    """Return a host as an object for ``-F json``."""
     found = json_object(host_attributes(host, version))
     if host.jobs:
         found["jobs"] = list(dict.fromkeys(host.jobs))
@@ -85,7 +85,7 @@ def short_size(size: int) -> str:
 
 
 def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]]:
-    """Return the columns of a host's summary with what stands in them."""
+    """Return the columns of a host's summary with their values."""
     if has_jobs:
         jobs = list(dict.fromkeys(host.jobs))
         memory = f"{short_size(max(host.memory - host.memory_used, 0))}/{short_size(host.memory)}"
@@ -99,14 +99,14 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
 
 
 def summary_table(hosts: Iterable[HostRecord], server: str, has_jobs: bool = False, is_long: bool = False) -> str:
-    """Return the table of ``pbsnodes -S`` (``-Sj`` with jobs; ``-L``: nothing is cut)."""
+    """Return the table of ``pbsnodes -S`` (``-Sj`` with jobs; ``-L`` without cutting texts)."""
     rows = [" ".join(_cells(_summary(host, has_jobs), server, is_long)) + "\n" for host in hosts]
     return (_JOBS_HEADER if has_jobs else _HEADER) + "".join(rows)
 
 
 def _cells(summary: list[tuple[NodeColumn, _Value]], server: str, is_long: bool) -> Iterable[str]:
     for column, value in summary:
-        if isinstance(value, list):  # jobs: those of this server without its name
+        if isinstance(value, list):  # jobs, without the name of this server
             yield ",".join(whole_cell(job.removesuffix(f".{server}")) for job in value) or "--"
         elif column.width < 0:
             text = str(value)
@@ -125,7 +125,7 @@ def summary_line(host: HostRecord, has_jobs: bool, separator: str) -> str:
 
 
 def summary_object(host: HostRecord, has_jobs: bool) -> dict[str, object]:
-    """Return what ``pbsnodes -S -F json`` has of a host (``-Sj`` with jobs): the name is the key, not in it."""
+    """Return a host as an object for ``pbsnodes -S -F json`` (``-Sj`` with jobs), without its name, which is the key."""
     return {column.json: value for column, value in _summary(host, has_jobs) if column.json}
 
 
@@ -189,23 +189,23 @@ def _control(call: Call, names: tuple[str, ...]) -> int:
 
 
 OPTIONS = {
-    "a": ("", "All hosts."),
+    "a": ("", "Show all hosts."),
     "c": ("", "As -r."),
-    "C": ("comment", "A note about the hosts."),
+    "C": ("comment", "Set a comment of the hosts."),
     "d": TAKEN,
-    "D": ("separator", "With -F dsv: what stands between attributes."),
+    "D": ("separator", "With -F dsv: the separator of attributes."),
     "F": ("format", "json or dsv."),
     "H": TAKEN,
-    "j": ("", "With -S: jobs and what is free."),
-    "l": ("", "Hosts that take no jobs."),
-    "L": ("", "With -S: cut nothing."),
+    "j": ("", "With -S: show jobs and free resources."),
+    "l": ("", "Show hosts that take no jobs."),
+    "L": ("", "With -S: do not cut texts."),
     "n": TAKEN,
-    "N": ("note", "Taken; it changes nothing here."),
-    "o": ("", "Drain the hosts: nothing more starts there."),
+    "N": ("note", "Ignored."),
+    "o": ("", "Drain the hosts: no more jobs start there."),
     "q": TAKEN,
     "r": ("", "Put the hosts back into service."),
     "s": ("server", "The server to ask."),
-    "S": ("", "A table, one line a host."),
+    "S": ("", "Show a table, one line for each host."),
     "v": TAKEN,
 }
 

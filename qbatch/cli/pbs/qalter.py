@@ -12,14 +12,16 @@ from qbatch.wire.attributes import BY_NAME
 from qbatch.wire.requests import Alter, Changes
 from qbatch.wire.resources import parse_demand
 
-USAGE = """qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j oe|eo|n] [-k keep]
-       [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority] [-P project]
-       [-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W otherattributes=value...]
-       job_identifier ..."""
+USAGE = "\n       ".join((
+    "qalter [-a date_time] [-A account_string] [-c interval] [-e path] [-h hold_list] [-j oe|eo|n] [-k keep]",
+    "[-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path] [-p priority] [-P project]",
+    "[-r y|n] [-S path_list] [-t %max] [-u user_list] [-v variable_list] [-W otherattributes=value...]",
+    "job_identifier ...",
+))  # fmt: skip
 
 
 def read_changes(call: Call) -> Changes:
-    """Return what the options change.
+    """Return the changes that the options ask for.
 
     Raises:
         CommandFault: a value is illegal.
@@ -71,7 +73,7 @@ def _act(call: Call) -> int:
 OPTIONS = {
     **ATTRIBUTE_OPTIONS,
     "h": ("hold_list", "The holds: letters of u, o, s, or n."),
-    "t": ("%max", "How many jobs of an array may run at once."),
+    "t": ("%max", "The number of an array's jobs that may run at once."),
 }
 
 qalter = Command("qalter", __doc__, USAGE, OPTIONS, _act)

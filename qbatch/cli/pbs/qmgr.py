@@ -1,9 +1,8 @@
-"""``qmgr``: show the server, queues and hosts, and set what can be set while the server runs.
+"""``qmgr``: show the server, queues and hosts, and set some attributes while the server runs.
 
 A command is ``VERB OBJECT [NAMES] [ATTRIBUTE = VALUE, ...]``; its first two words may be cut short.  Commands come from ``-c``
-or from standard input.  ``list`` shows attributes, ``print`` writes them as commands.  What can be set is whether a queue is
-enabled and started, and the state and the comment of a host.  All else is in the configuration file, the one place where it
-is written, and is refused with the key that sets it.
+or from standard input.  ``list`` shows attributes, ``print`` writes them as commands.  ``set`` enables and starts queues, and
+sets the state and the comment of a host.  The configuration file sets all else; ``qmgr`` refuses it and names the key.
 """
 
 from __future__ import annotations
@@ -22,19 +21,20 @@ from qbatch.wire.requests import HostControl, HostStatus, QueueControl, QueueSta
 
 USAGE = "qmgr [-a] [-c command] [-e] [-n] [-z] [server]"
 
-HELP = """Commands, each word as short as one likes:
+HELP = """Commands (words may be cut short):
   list server | list queue [NAME,...] [ATTRIBUTE,...] | list node [NAME,...] [ATTRIBUTE,...]
   print server | print queue [NAME,...] | print node [NAME,...]        the same, as commands
+
   set queue NAME enabled = True|False, started = True|False
   set node NAME state = offline|free, comment = "text"; unset node NAME comment
-  active queue|node NAME,...                                           what later commands are about
+  active queue|node NAME,...                                           the objects of later commands
   help, quit
 All else is in the configuration file (qbatch config keys), and qbatch reload puts it in force.
 """
 
 VERBS = ("active", "create", "delete", "exit", "export", "help", "import", "list", "print", "quit", "set", "unset")
 KINDS = {"server": "Server", "queue": "Queue", "node": "Node"}
-"""What there is to manage, and what ``list`` calls it."""
+"""The kinds of objects, and their titles in ``list``."""
 
 SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, NOT_SUPPORTED = 1, 15002, 15003, 15029
 """The exit code of a wrong command; error numbers of PBS."""
@@ -55,7 +55,7 @@ SERVER_KEYS = {
 NODE_KEYS = {
     "resources_available.ncpus": "cpus", "resources_available.mem": "memory", "np": "cpus", "pcpus": "cpus", "queue": "pool",
 }  # fmt: skip
-"""By attribute of PBS the key of the configuration that stands for it."""
+"""The key of the configuration for each attribute of PBS."""
 
 _KEYS = {"server": (SERVER_KEYS, "at the top"), "queue": (QUEUE_KEYS, "of its [[queue]]"), "node": (NODE_KEYS, "of its [[pool]]")}
 
@@ -79,7 +79,7 @@ class Change(NamedTuple):
 
 
 class Directive(NamedTuple):
-    """A command: what to do, with what kind of object, which ones (none: all), and the attributes."""
+    """A command: the verb, the kind of object, the names (none: all) and the attributes."""
 
     verb: str
     kind: str = ""
@@ -88,11 +88,11 @@ class Directive(NamedTuple):
 
 
 class SyntaxFault(Exception):  # noqa: N818 - a fault of the caller
-    """A command that cannot be read: where, and why."""
+    """A command cannot be read; the message has the place and the reason."""
 
 
 class DirectiveFault(Exception):  # noqa: N818 - a fault of the caller
-    """A command that cannot be carried out: with an error number of PBS."""
+    """A command cannot be carried out; ``pbs`` is an error number of PBS."""
 
     def __init__(self, message: str, pbs: int) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class DirectiveFault(Exception):  # noqa: N818 - a fault of the caller
 
 
 def _known(word: str, words: tuple[str, ...], what: str) -> str:
-    for each in words:  # the first that begins so is meant: e is exit
+    for each in words:  # the first that begins with it counts: e is exit
         if each.startswith(word.lower()):
             return each
     raise SyntaxFault(f"{plain(word[:40])!r} is no {what} (known: {', '.join(words)})")
@@ -127,7 +127,7 @@ def parse(line: str) -> Directive:
 def _names(kind: str, rest: str) -> tuple[tuple[str, ...], str]:
     """Split the names off what follows an object."""
     if kind == "server":
-        # The server has no name of its own here; one that is given is taken, if it is not an attribute.
+        # Commands about the server need no name; a name is ignored if it is not an attribute.
         found = re.match(r"(@?[\w.-]+)\s+(?=[\w.]+\s*(?:[+-]?=|$))", rest)
         return (), rest[found.end() :] if found else rest
     found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
@@ -161,16 +161,16 @@ class Manager:
         self.active: dict[str, tuple[str, ...]] = {}
 
     def carry_out(self, directive: Directive) -> None:
-        """Do what a command says.
+        """Carry out a command.
 
         Raises:
-            DirectiveFault, Refusal: it cannot be done.
+            DirectiveFault, Refusal: the command cannot be carried out.
         """
         verb, kind, named, changes = directive
         if not all(self.is_here(name) for name in named):
             return
         names = tuple(queue_of(name) for name in named)
-        if "" in names:  # @server: all that it has
+        if "" in names:  # @server: all its objects
             names = tuple(name for name, _ in self.objects(kind, ()))
         names = names or self.active.get(kind, ())
         if verb == "help":
@@ -193,11 +193,11 @@ class Manager:
             raise DirectiveFault(f"{verb} {kind}: write {table} in the configuration, then qbatch reload", NOT_SUPPORTED)
 
     def is_here(self, name: str) -> bool:
-        """Whether ``name@server`` is of the server that answers, which is called ``default`` here too; complain if it is not."""
+        """Whether ``name@server`` names the server that answers (also as ``default``); print an error if it does not."""
         return name.endswith("@default") or self.call.is_here(name)
 
     def objects(self, kind: str, names: tuple[str, ...]) -> Iterator[tuple[str, list[Attribute]]]:
-        """Yield the objects that are meant with their attributes; report those that are not there."""
+        """Yield the named objects with their attributes; report those that do not exist."""
         if kind == "server":
             server = self.call.ask(ServerStatus(), ServerRecord)
             yield server.name, server_attributes(server, VERSION)
@@ -214,7 +214,7 @@ class Manager:
             self.report(",".join(names), error.message, error.pbs)
 
     def printed(self, kind: str, names: tuple[str, ...]) -> Iterator[str]:
-        """Yield the commands that would make these objects."""
+        """Yield the commands that would create these objects."""
         if kind == "server":
             yield from self.printed("queue", ())
             yield "#\n# Set server attributes.\n#\n"
@@ -234,7 +234,7 @@ class Manager:
                     yield f"set {of} {each.full_name} {'+=' if place else '='} {_quoted(part)}\n"
 
     def change(self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]) -> None:
-        """Set or unset attributes of each object that is named; nothing is changed if one of the attributes cannot be."""
+        """Set or unset attributes of each named object; change nothing if one attribute cannot be set."""
         if kind != "server" and not names:
             raise DirectiveFault(f"No Active {KINDS[kind]}s, nothing done.", NOT_SUPPORTED)
         if kind == "queue":
@@ -248,21 +248,21 @@ class Manager:
         else:
             raise _fault_of("server", changes[0].attribute)
 
-    def report_all(self, said: Outcomes) -> None:
-        """Report what could not be done."""
-        for outcome in said.outcomes:
+    def report_all(self, answer: Outcomes) -> None:
+        """Report the errors of an answer."""
+        for outcome in answer.outcomes:
             if outcome.error is not None:
                 self.report(outcome.name, MESSAGES.get(outcome.error.pbs, outcome.error.message), outcome.error.pbs)
 
     def report(self, name: str, message: str, pbs: int) -> None:
-        """Report an error the way qmgr words it (nothing with -z); the last one is the exit code."""
+        """Report an error in the words of qmgr (with -z print nothing); the last error gives the exit code."""
         self.call.code = code_of(pbs)
         if not self.call.given.has("z"):
             self.call.here.err.write(f"qmgr obj={plain(name)} svr=default: {plain(message)}\n")
 
 
 def _is_printed(attribute: Attribute) -> bool:
-    """Whether ``print node`` shows an attribute: what jobs make of a host is none of its own."""
+    """Whether ``print node`` shows an attribute; states that jobs cause are not set by a command."""
     if attribute.name == "state":
         return attribute.value == "offline"
     return attribute.full_name in ("comment", "resources_available.ncpus", "resources_available.mem")
@@ -300,7 +300,7 @@ def _node_change(names: tuple[str, ...], change: Change, verb: str) -> HostContr
 
 
 def _fault_of(kind: str, attribute: str) -> DirectiveFault:
-    """Return why an attribute cannot be set here, and what does it."""
+    """Return the fault for an attribute that cannot be set here; its text names what sets it."""
     keys, where = _KEYS[kind]
     key = keys.get(attribute.lower())
     if key == "kill_delay":
@@ -317,7 +317,7 @@ def _fault_of(kind: str, attribute: str) -> DirectiveFault:
 
 
 def _lines(call: Call) -> Iterator[str]:
-    """Yield the commands: that of -c, or those of standard input, where a backslash goes on in the next line."""
+    """Yield the command of -c, or those of standard input, in which a backslash at the end continues a line."""
     if call.given.has("c"):
         yield call.given.last("c")
         return
@@ -370,10 +370,10 @@ def _act(call: Call) -> int:
 
 OPTIONS = {
     "a": ("", "End at the first error."),
-    "c": ("command", "Carry out this one command; without it, those of standard input."),
+    "c": ("command", "Carry out this command instead of those of standard input."),
     "e": ("", "Print each command."),
     "n": ("", "Read the commands and carry out none."),
-    "z": ("", "No messages about errors."),
+    "z": ("", "Print no messages about errors."),
 }
 
 qmgr = Command("qmgr", __doc__, USAGE, OPTIONS, _act)

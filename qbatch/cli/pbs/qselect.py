@@ -1,4 +1,4 @@
-"""``qselect``: print the identifiers of the jobs that the options describe, one a line."""
+"""``qselect``: print the identifiers of the jobs that the options select, one on each line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
 from qbatch.wire.requests import STATES, JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
-USAGE = """qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] [-J] [-l resource_list]
-       [-N name] [-p [op]priority] [-P project] [-q destination] [-r y|n] [-s states] [-t [c|e|m|q|s][op]date_time]
-       [-T] [-u user_list] [-x]"""
+USAGE = "\n       ".join((
+    "qselect [-a [op]date_time] [-A account_string] [-c [op]interval] [-h hold_list] [-H] [-J] [-l resource_list]",
+    "[-N name] [-p [op]priority] [-P project] [-q destination] [-r y|n] [-s states] [-t [c|e|m|q|s][op]date_time]",
+    "[-T] [-u user_list] [-x]",
+))  # fmt: skip
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -111,7 +113,7 @@ def _hold_test(asked: str) -> Test:
 
 
 def read_tests(call: Call) -> list[Test]:
-    """Return what a job must be, beyond what the daemon itself can look for.
+    """Return the tests of a job that the daemon does not make itself.
 
     Raises:
         CommandFault: a value is illegal.
@@ -170,23 +172,23 @@ def _act(call: Call) -> int:
 
 
 OPTIONS = {
-    "a": ("[op]date_time", "By the time from which the job may start; op: .eq. .ne. .ge. .gt. .le. .lt."),
-    "A": ("account_string", "By the account."),
-    "c": ("interval", "By the checkpointing that was asked for."),
-    "h": ("hold_list", "By the holds, all of them."),
-    "H": ("", "Finished jobs only."),
-    "J": ("", "Arrays only."),
-    "l": ("resource_list", "By resources: ncpus.ge.4, walltime.lt.1:00:00, place=free."),
-    "N": ("name", "By the name."),
-    "p": ("[op]priority", "By the user's priority."),
-    "P": ("project", "By the project."),
-    "q": ("destination", "By the queue."),
-    "r": ("y|n", "By whether the job may run again."),
-    "s": ("states", "By the state: letters of B E F H M Q R S T U W X."),
-    "t": ("[c|e|m|q|s][op]date_time", "By an instant: submitted, eligible, modified, queued, started."),
-    "T": ("", "Each subjob of arrays too."),
-    "u": ("user_list", "By the user."),
-    "x": ("", "Finished jobs too."),
+    "a": ("[op]date_time", "Select by the time from which the job may start; op: .eq. .ne. .ge. .gt. .le. .lt."),
+    "A": ("account_string", "Select by the account."),
+    "c": ("interval", "Select by the checkpointing that the job asks for."),
+    "h": ("hold_list", "Select by the exact set of holds."),
+    "H": ("", "Select finished jobs only."),
+    "J": ("", "Select arrays only."),
+    "l": ("resource_list", "Select by resources: ncpus.ge.4, walltime.lt.1:00:00, place=free."),
+    "N": ("name", "Select by the name."),
+    "p": ("[op]priority", "Select by the user's priority."),
+    "P": ("project", "Select by the project."),
+    "q": ("destination", "Select by the queue."),
+    "r": ("y|n", "Select by whether the job may run again."),
+    "s": ("states", "Select by the state: letters of B E F H M Q R S T U W X."),
+    "t": ("[c|e|m|q|s][op]date_time", "Select by an instant: submitted, eligible, modified, queued, started."),
+    "T": ("", "Select each subjob of arrays too."),
+    "u": ("user_list", "Select by the user."),
+    "x": ("", "Select finished jobs too."),
 }
 
 qselect = Command("qselect", __doc__, USAGE, OPTIONS, _act)

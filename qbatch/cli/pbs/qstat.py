@@ -1,7 +1,6 @@
 """``qstat``: show jobs (the default), queues (-Q, -q) or the server (-B).
 
-Formats that are seldom asked for are imported where they are used: the plain table of a thousand jobs is what clients
-ask for again and again.
+The module imports rare formats only when they are used, because clients ask again and again for the plain table.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _KEEP_COMPLETED = 300 * MICROSECONDS
 
 
 class QstatOptions(NamedTuple):
-    """What the options ask for, beside the letters themselves."""
+    """The letters of the options, and what they ask for."""
 
     letters: frozenset[str]
     style: str
@@ -42,29 +41,31 @@ class QstatOptions(NamedTuple):
 
     @property
     def is_alternate(self) -> bool:
-        """Whether the alternate table is shown: with one of its options, but not with -f and -w together; in Torque's dialect
-        -f is the full listing always, of the user's jobs with -u."""
+        """Whether to show the alternate table: with one of its options, but not with -f and -w together.
+
+        In Torque's dialect, -f always gives the full listing (with -u, of the user's jobs).
+        """
         is_full = self.is_full and (self.is_torque or "w" in self.letters)
         return bool(self.letters & set(_ALTERNATE)) and not is_full
 
     @property
     def is_xml(self) -> bool:
-        """Whether -x asks for Torque's XML, with -f or without."""
+        """Whether -x asks for Torque's XML, with or without -f."""
         return self.is_torque and "x" in self.letters and not self.style
 
     @property
     def finished(self) -> str:
-        """Which jobs by their end: see ``JobStatus``."""
+        """The field ``finished`` of ``JobStatus``."""
         if "H" in self.letters:
             return "only"
         return "also" if "x" in self.letters and not self.is_torque else "no"
 
 
 def read_options(call: Call) -> QstatOptions:
-    """Return what is asked for.
+    """Return what the options ask for.
 
     Raises:
-        UsageFault: options that do not go together.
+        UsageFault: options contradict each other.
     """
     pairs = [*call.given.options]
     for letter, value in call.given.options:
@@ -115,7 +116,7 @@ def _act(call: Call) -> int:
 
 
 class Listing:
-    """One answer about jobs: asked for piece by piece, operand by operand, then written in one format."""
+    """One answer about jobs, collected operand by operand and written in one format."""
 
     def __init__(self, call: Call, options: QstatOptions) -> None:
         self.call = call
@@ -125,7 +126,7 @@ class Listing:
         self.now = 0
 
     def show(self) -> None:
-        """Ask and write."""
+        """Ask for the jobs and write them."""
         operands = self.call.given.operands + (self.call.given.after_dashes or [])
         if not operands:
             self._ask_queues("")
@@ -199,7 +200,7 @@ class Listing:
             self.call.job_fault(error, error.job)
 
     def _take_completed(self, before: int, queue: str) -> None:
-        """Torque shows jobs for a while after their end."""
+        """Add the jobs that have ended lately, which Torque shows for a while."""
         since = self.now - _KEEP_COMPLETED
         users = self.options.users
         question = History(
@@ -274,7 +275,7 @@ def _json_text(jobs: Iterable[JobRecord], server: str, now: int, is_torque: bool
 
     found: dict[str, object] = {}
     for job in jobs:
-        # PBS's own letters also in Torque's dialect: readers of JSON (PSI/J) stumble over a C.
+        # Torque's dialect has the letters of PBS here too: readers of JSON (PSI/J) do not know C.
         shown = json_object(job_attributes(job, server))
         if job.variables:
             shown["Variable_List"] = json_variables(job.variables)
@@ -294,35 +295,35 @@ def _xml_text(jobs: Iterable[JobRecord], server: str) -> str:
 
 
 OPTIONS = {
-    "1": ("", "With -n and -s: everything of a job in one line; with -f: no line goes on in the next."),
-    "a": ("", "All jobs, in the alternate table."),
+    "1": ("", "With -n and -s: one line for each job; with -f: do not break lines."),
+    "a": ("", "Show all jobs in the alternate table."),
     "B": ("", "Show the server."),
     "c": TAKEN,
     "C": TAKEN,
-    "D": ("separator", "With -F dsv: what stands between attributes; | if none is given."),
+    "D": ("separator", "With -F dsv: the separator of attributes, by default |."),
     "e": TAKEN,
-    "E": ("", "Taken; identifiers are asked for together in any case."),
-    "f": ("", "All attributes."),
+    "E": ("", "Ignored; qstat always asks for identifiers together."),
+    "f": ("", "Show all attributes."),
     "F": ("format", "With -f: json or dsv."),
-    "G": ("", "Sizes in gigabytes."),
-    "H": ("", "Finished jobs only."),
-    "i": ("", "Jobs that do not run."),
-    "J": ("", "Arrays only."),
+    "G": ("", "Show sizes in gigabytes."),
+    "H": ("", "Show finished jobs only."),
+    "i": ("", "Show jobs that do not run."),
+    "J": ("", "Show arrays only."),
     "l": TAKEN,
-    "M": ("", "Sizes in megawords of eight bytes."),
-    "n": ("", "The hosts of each job."),
-    "p": ("", "The share of the walltime that is used, in place of the time."),
-    "q": ("", "Limits of queues."),
+    "M": ("", "Show sizes in megawords of eight bytes."),
+    "n": ("", "Show the hosts of each job."),
+    "p": ("", "Show the used share of the walltime in place of the time."),
+    "q": ("", "Show the limits of queues."),
     "Q": ("", "Show queues."),
-    "r": ("", "Running and suspended jobs."),
+    "r": ("", "Show running and suspended jobs."),
     "R": TAKEN,
-    "s": ("", "The comment of each job: why it waits."),
-    "t": ("", "Each subjob of arrays too."),
-    "T": ("", "When waiting jobs are expected to start."),
-    "u": ("user_list", "Jobs of these users, in the alternate table."),
-    "w": ("", "Wide columns."),
+    "s": ("", "Show the comment of each job: why it waits."),
+    "t": ("", "Show each subjob of arrays too."),
+    "T": ("", "Show the expected start of waiting jobs."),
+    "u": ("user_list", "Show the jobs of these users in the alternate table."),
+    "w": ("", "Show wide columns."),
     "W": ("options", "Options of the alternate table as one word, as in -W an."),
-    "x": ("", "Finished jobs too; in Torque's dialect: as XML."),
+    "x": ("", "Show finished jobs too; in Torque's dialect: write XML."),
 }
 
 qstat = Command("qstat", __doc__, USAGE, OPTIONS, _act)

@@ -14,7 +14,7 @@ from qbatch.wire.requests import QueueStatus, ServerStatus
 
 
 def show(call: Call, letters: frozenset[str], style: str, separator: str) -> int:
-    """Ask and write; return the exit code."""
+    """Ask for queues or the server and write them; return the exit code."""
     operands = call.given.operands + (call.given.after_dashes or [])
     if "B" in letters:
         return _show_server(call, operands, letters, style, separator)

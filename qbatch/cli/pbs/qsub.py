@@ -1,4 +1,4 @@
-"""``qsub``: submit a job; prints its identifier and nothing else."""
+"""``qsub``: submit a job and print its identifier, nothing else."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from qbatch.client import ClientSession
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Upload, Wait
 
-USAGE = """qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]
-       [-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]
-       [-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] [-u user_list]
-       [-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- command [arg...]]"""
+USAGE = "\n       ".join((
+    "qsub [-a date_time] [-A account_string] [-c interval] [-C directive_prefix] [-e path] [-f] [-h] [-j oe|eo|n]",
+    "[-J X-Y[:Z][%max]] [-k keep] [-l resource_list] [-m mail_options] [-M user_list] [-N jobname] [-o path]",
+    "[-p priority] [-P project] [-q queue] [-r y|n] [-R o|e|oe] [-S path_list] [-t array] [-u user_list]",
+    "[-v variable_list] [-V] [-W otherattributes=value...] [-z] [--quote] [script | - | -- command [arg...]]",
+))  # fmt: skip
 
 NEVER_RAN = 3
 """With ``-W block=true``, the exit code for a job that was deleted before it ran."""
@@ -40,7 +42,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def quoted(words: list[str]) -> str:
-    """Return words as a shell would need them."""
+    """Return words quoted for a shell."""
     shown = (
         word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'"
         for word in words
@@ -49,7 +51,7 @@ def quoted(words: list[str]) -> str:
 
 
 def working_directory(here: Surroundings) -> str:
-    """Return the working directory as the user calls it: ``$PWD`` if that is the same place."""
+    """Return the working directory under the user's name for it: ``$PWD`` if that is the same directory."""
     named = here.environment.get("PWD", "")
     try:
         if named.startswith("/") and os.path.samefile(named, here.directory):
@@ -63,14 +65,14 @@ LONGEST_SCRIPT = 100 << 20
 """Bytes of the longest script."""
 
 LONGEST_SENT = 1 << 17
-"""Bytes of the longest script that is sent as a part of its submission; a longer one is uploaded before."""
+"""Bytes of the longest script that is a part of its submission; a longer one is uploaded before."""
 
-_PIECE = 1 << 19
+_PART = 1 << 19
 _HEAD = 1 << 16
 
 
 def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
-    """Return the script's text, how its bytes are text, the job's name and the words of a command without a shell."""
+    """Return the script's text, its encoding, the job's name and the words of a command without a shell."""
     given = call.given
     if given.after_dashes is not None and not given.operands:
         if not given.after_dashes:
@@ -127,9 +129,9 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
             raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
         if given.after_dashes or not all(is_attribute(word) for word in given.operands):
             raise CommandFault(f"directive error: {quoted(words)}", 2)
-        # ARC writes `#PBS Account_Name=x`, as older releases of PBS took it.
+        # ARC writes `#PBS Account_Name=x`, which older releases of PBS accepted.
         options += [("W", word) for word in given.operands]
-        # PSI/J writes -N="x": the sign belongs to neither.
+        # PSI/J writes -N="x".
         options += [(letter, value.removeprefix("=")) for letter, value in given.options]
     gathered.take(options)
     for words in directives.own:
@@ -137,11 +139,11 @@ def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
 
 
 def specification(call: Call) -> tuple[Spec, bool]:
-    """Return what a call asks for, directives and options together, and whether the identifier is not to be printed.
+    """Return the specification from the directives and options of a call, and whether to print no identifier.
 
     Raises:
         UsageFault: an option or a directive is wrong.
-        CommandFault: it cannot be done.
+        CommandFault: the script cannot be read, or a value is illegal.
     """
     script, encoding, name, command = _script_text(call)
     directory = working_directory(call.here)
@@ -167,10 +169,10 @@ def specification(call: Call) -> tuple[Spec, bool]:
 
 
 def uploaded(session: ClientSession, spec: Spec) -> Spec:
-    """Send a long script ahead of its submission, piece by piece; return the specification that names it.
+    """Send a long script in parts before its submission; return the specification that names it.
 
     Raises:
-        Refusal: the daemon does not take it.
+        Refusal: the daemon refuses it.
     """
     if spec.script is None or len(spec.script) <= LONGEST_SENT:
         return spec
@@ -180,9 +182,9 @@ def uploaded(session: ClientSession, spec: Spec) -> Spec:
 
     content = spec.script.encode(spec.encoding)
     digest, upload = hashlib.sha256(content).hexdigest(), os.urandom(12).hex()
-    for offset in range(0, len(content), _PIECE):
-        is_last = offset + _PIECE >= len(content)
-        data = content[offset : offset + _PIECE]
+    for offset in range(0, len(content), _PART):
+        is_last = offset + _PART >= len(content)
+        data = content[offset : offset + _PART]
         session.ask(
             Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else ""), Done, timeout=300.0
         )
@@ -205,7 +207,7 @@ def _act(call: Call) -> int:
 
 
 def _wait(call: Call, job: str) -> int:
-    call.session.patience = 600.0  # The job runs on while its daemon is started again.
+    call.session.patience = 600.0  # The job runs on while its daemon restarts.
     outcomes = call.session.ask(Wait(jobs=(job,)), Outcomes, timeout=None).outcomes
     if not outcomes:
         return NEVER_RAN
@@ -215,10 +217,10 @@ def _wait(call: Call, job: str) -> int:
     return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
 
 
-def _quoted(said: SubmissionRecord) -> str:
-    """Return what would become of a job: when it would start and end, the earliest deadline, the price."""
-    lines = [said.comment]
-    quote = said.quote
+def _quoted(record: SubmissionRecord) -> str:
+    """Return a quote as text: a job's planned start and end, the earliest deadline, the price."""
+    lines = [record.comment]
+    quote = record.quote
     if quote is not None:
         instants = {
             "planned_start": quote.start, "planned_end": quote.end, "earliest_deadline": quote.earliest_deadline,

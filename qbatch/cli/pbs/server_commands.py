@@ -1,4 +1,4 @@
-"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart``, ``qstop`` for its queues, ``qterm`` for itself."""
+"""The short commands about the server: ``qenable``, ``qdisable``, ``qstart`` and ``qstop`` for its queues, and ``qterm``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MANNERS = {
     "delay": Shutdown(is_requeueing=True),
     "immediate": Shutdown(is_requeueing=True, is_with_jobs=True),
 }
-"""What each manner asks for."""
+"""The request for each manner."""
 
 
 def _qterm(call: Call) -> int:
@@ -70,18 +70,18 @@ qterm = Command(
     "qterm",
     """stop the server.
 
-``-t quick`` (default) leaves the running jobs to run on; they are found again when the server starts.  ``-t delay`` queues those
-again that may be run again, and leaves the others to run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of
-this server (``-s`` and ``-m`` add nothing), and there is no secondary server.
+With ``-t quick`` (the default) running jobs run on, and the server finds them again when it starts.  ``-t delay`` requeues the
+rerunnable jobs and lets the others run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of this server
+(``-s`` and ``-m`` add nothing), and there is no secondary server.
     """,
     "qterm [-t immediate|delay|quick] [-f] [-m] [-s] [server]",
     {
-        "f": ("", "Taken; there is no secondary server."),
+        "f": ("", "Ignored: there is no secondary server."),
         "F": ("", "Refused: there is no secondary server."),
         "i": ("", "Refused: there is no secondary server."),
-        "m": ("", "Taken; the hosts are parts of the server."),
-        "s": ("", "Taken; the scheduler is a part of the server."),
-        "t": ("manner", "quick (if none is given), delay or immediate: see above."),
+        "m": ("", "Ignored: the hosts are parts of the server."),
+        "s": ("", "Ignored: the scheduler is a part of the server."),
+        "t": ("manner", "quick (the default), delay or immediate: see above."),
     },
     _qterm,
 )

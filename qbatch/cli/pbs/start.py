@@ -1,9 +1,9 @@
-"""How the installed PBS commands start: ``qsub`` is ``start:qsub``, and so is each of them (``[project.scripts]``).
+"""Entry points of the installed PBS commands: ``qsub`` is ``start:qsub``, and likewise each other one (``[project.scripts]``).
 
-Most of what a short command costs is its imports (tests/bench/LIVE.md says how much).  Two things are spared before the first
-import: the garbage collector does not run, because nothing is thrown away yet; and msgspec does not load
-``typing_extensions``, which with what it imports (``inspect``, ``ast``, ``tokenize``) takes a sixth of a start.  msgspec falls
-back to ``typing`` where that package is not installed, and ``typing`` knows all that our records use.
+A short command spends most of its time on imports (tests/bench/LIVE.md has the figures).  The module saves two things before the
+first import.  The garbage collector does not run, because there is nothing to free yet.  msgspec does not load
+``typing_extensions``, which with its own imports (``inspect``, ``ast``, ``tokenize``) takes a sixth of a start.  Without that
+package msgspec uses ``typing``, which has all that the records need.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from importlib import import_module
 
 TYPE_CHECKING = False
-"""What ``typing`` has under this name, without the price of it."""
+"""The constant of ``typing``, without importing that module."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,17 +25,17 @@ SHARED = {
     **dict.fromkeys(("qdel", "qhold", "qrls", "qmove", "qorder", "qrerun", "qrun", "qmsg", "qsig"), "job_commands"),
     **dict.fromkeys(("qenable", "qdisable", "qstart", "qstop", "qterm"), "server_commands"),
 }
-"""Commands that share a module; each other one has a module of its own."""
+"""Commands that share a module; each other command has a module of its own."""
 
 
 def command_of(name: str) -> Command:
-    """Return the command of this name, which has its name in its module too."""
+    """Return the command of this name."""
     command: Command = getattr(import_module(f"qbatch.cli.pbs.{SHARED.get(name, name)}"), name)
     return command
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Return the program of the command of this name (PEP 562).  A module that is None in ``sys.modules`` cannot be imported."""
+    """Return the entry point of the command of this name (PEP 562).  None in ``sys.modules`` prevents an import."""
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     gc.disable()

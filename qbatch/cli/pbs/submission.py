@@ -1,9 +1,10 @@
-"""The options of ``qsub`` as a job's specification: reading, checking, the command line over the directives.  Pure but
-for what it is given: the environment, the working directory and the names of this machine.
+"""Functions that read and check the options of ``qsub`` and make a job's specification from them.
 
-OpenPBS hands every attribute of ``-W`` on to the server (qsub.c, process_opts: ``set_attr(&attrib, keyword, valuewd)``), so that
-``-W Job_Name=x`` is ``-N x``.  Names count without regard to capitals (attr_func.c, find_attr).  What cannot be honoured here
-is refused by its name.
+Options of the command line override directives.  Callers pass the environment and the working directory.
+
+OpenPBS passes every attribute of ``-W`` to the server (qsub.c, process_opts: ``set_attr(&attrib, keyword, valuewd)``), so that
+``-W Job_Name=x`` is ``-N x``.  Names match in upper and lower case (attr_func.c, find_attr).  The commands refuse an attribute
+that the server cannot honour, and name it.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ ATTRIBUTE_OPTIONS: Options = {
 
 SUBMISSION_OPTIONS: Options = {
     **ATTRIBUTE_OPTIONS,
-    "b": ("seconds", "Taken; it changes nothing here (Torque: how long to try)."),
-    "C": ("prefix", "What directive lines begin with, in place of #PBS; '' reads none."),
-    "d": ("directory", "Torque: where the job begins."),
-    "D": ("directory", "Refused, but for /: a job has no root directory of its own."),
+    "b": ("seconds", "Ignored (Torque: how long to try)."),
+    "C": ("prefix", "The prefix of directive lines in place of #PBS; '' reads none."),
+    "d": ("directory", "Torque: the directory in which the job begins."),
+    "D": ("directory", "Refused, except for /: a job has no root directory of its own."),
     "E": TAKEN,
-    "f": ("", "Taken; qsub never goes into the background."),
+    "f": ("", "Ignored: qsub never goes into the background."),
     "F": ("arguments", "Torque: arguments of the script, in one word."),
     "G": ("", "Refused: there is no Windows here."),
     "h": ("", "Hold the job until qrls releases it."),
     "I": ("", "Refused: interactive jobs are not supported yet."),
-    "J": ("X-Y[:Z][%max]", "Submit an array of jobs; max: how many may run at once."),
-    "K": ("seconds", "Refused: the key kill_delay of the configuration says how long a job has."),
+    "J": ("X-Y[:Z][%max]", "Submit an array of jobs; at most max run at once."),
+    "K": ("seconds", "Refused: the key kill_delay of the configuration sets the time between TERM and KILL."),
     "L": ("request", "Refused: write -l select or -l nodes."),
     "q": ("destination", "The queue: queue, queue@server or @server."),
     "t": ("array", "Torque: submit an array of jobs: 1-10, 1,3,5, 1-10%2."),
-    "T": ("script", "Refused: no prologues are run here."),
+    "T": ("script", "Refused: there are no prologues here."),
     "V": ("", "Give the job the whole environment of qsub."),
     "w": ("directory", "Torque: the directory of the submission."),
     "x": ("", "Refused: it belongs to interactive jobs."),
@@ -81,7 +82,7 @@ def is_true(value: str) -> bool:
     """Return a truth value of PBS.
 
     Raises:
-        CommandFault: it is none.
+        CommandFault: the text is none.
     """
     if value.strip().lower() not in _TRUE + _FALSE:
         raise illegal("W", f"{value.strip()[:200]!r} is neither true nor false")
@@ -95,11 +96,11 @@ def is_attribute(word: str) -> bool:
 
 
 def read_attributes(value: str) -> dict[str, str]:
-    """Return the attributes of one -W argument by their proper names; a part without ``=`` belongs to the attribute before it
+    """Return the attributes of one -W argument by their names in PBS.  A part without ``=`` belongs to the attribute before it
     if that is a list.
 
     Raises:
-        CommandFault: an attribute is not known or cannot be honoured, or its value is illegal.
+        CommandFault: an attribute is unknown or cannot be honoured, or its value is illegal.
     """
     found: dict[str, str] = {}
     last = ""
@@ -147,7 +148,7 @@ def _check(name: str, value: str) -> None:
 
 
 def option_value(name: str, value: str) -> str:
-    """Return the value of an attribute as the option takes it that sets it too.
+    """Return the value of an attribute in the form of the option that also sets it.
 
     Raises:
         CommandFault: the value is illegal.
@@ -184,19 +185,19 @@ _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ")
 _UNSUPPORTED = {
     "D": "the job would need another root directory",
     "G": "there is no Windows here",
-    "K": "the server's kill_delay says how long a job has between TERM and KILL",
+    "K": "the server's kill_delay sets the time between TERM and KILL",
     "L": "write -l select or -l nodes",
-    "T": "no prologues are run here",
+    "T": "there are no prologues here",
     "x": "it belongs to interactive jobs",
     "X": "X11 Forwarding possible only for interactive jobs",
 }
-_NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it where it means one processor
+_NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it for one processor
 Check = Callable[[str, str], object]
 _HOST_PATH = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*:)(.*)", re.DOTALL)
 
 
 class Gathered:
-    """What the options say so far; each further list of options goes over what is there."""
+    """The options read so far; each further list of options overrides them."""
 
     def __init__(self, directory: str, environment: Mapping[str, str], *, is_torque: bool = False) -> None:
         self.directory = directory
@@ -230,7 +231,7 @@ class Gathered:
                     raise illegal("l", str(error)) from None
             else:
                 self._take_one(letter, value)
-        # What is asked for in one of the two languages of chunks replaces what was asked for in the other.
+        # A later select replaces an earlier nodes, and the other way round.
         for one, other in (("select", "nodes"), ("nodes", "select")):
             if one in resources and other not in resources:
                 self.resources.pop(other, None)
@@ -239,8 +240,8 @@ class Gathered:
         self.resources.update(resources)
 
     def _go_to(self, directories: list[str]) -> None:
-        """Take Torque's -w: the directory of the submission is another one, for relative paths too, and the job begins there
-        unless -d says where."""
+        """Take Torque's -w: it sets the directory of the submission, also for relative paths; the job begins there unless -d
+        names another."""
         for value in directories:
             self.directory = file_path(value, self.directory, self.environment)
             self.extra.setdefault("init_dir", self.directory)
@@ -278,7 +279,7 @@ class Gathered:
             self.is_quiet = True
         elif letter == "I":
             self.is_interactive = True
-        # Of the others (-b -E -f) nothing is needed here: how often to try, more variables, no background process of qsub.
+        # The others have no effect here: -b (how long to try), -E (more variables), -f (no background process).
 
     def _take_attributes(self, value: str) -> None:
         for name, text in read_attributes(value).items():
@@ -364,7 +365,7 @@ def _on_whole_hosts(resources: Mapping[str, str]) -> dict[str, str]:
 
 
 def printable(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose bytes are UTF-8; others cannot go over the socket."""
+    """Return the variables in UTF-8; the protocol cannot carry others."""
     return {name: value for name, value in environment.items() if is_text(name) and is_text(value)}
 
 
@@ -393,15 +394,15 @@ def standard_variables(environment: Mapping[str, str], directory: str, queue: st
 
 
 def output_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
-    """Return a path of -o or -e, with its host if it names one: that is shown as it was given, and files stay on this machine."""
+    """Return the absolute path of -o or -e with its host, if any, which ``qstat`` only shows: files stay on this machine."""
     found = _HOST_PATH.fullmatch(value.strip())
     path = file_path(value, directory, environment)
     return f"{found[1]}{path}" if found is not None and path else path
 
 
 def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
-    """Return a path without its host, absolute; a slash at its end stays, ``$PBS_JOBID`` and ``^array_index^`` too, for they
-    are known only when the job starts."""
+    """Return the absolute path without its host.  A slash at its end stays, and so do ``$PBS_JOBID`` and ``^array_index^``,
+    which are known only when the job starts."""
     path = value.strip()
     found = _HOST_PATH.fullmatch(path)
     if found is not None:
@@ -423,11 +424,11 @@ def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str
 
 
 _UNUSED = ("interactive", "release_nodes_on_stageout", "tolerate_node_failures")
-"""Attributes of which only the value is taken that changes nothing."""
+"""Attributes that are accepted only with the value that has no effect."""
 
 
 def field_value(name: str, value: str) -> object:
-    """Return the value of a field of what an attribute says that only -W sets."""
+    """Return the value of a field for an attribute that only -W sets."""
     if name == "block":
         return is_true(value)
     if name == "umask":
@@ -505,7 +506,7 @@ def _checkpoint(letter: str, value: str) -> str:
 
 
 def _deadline(text: str) -> str:
-    """Return a deadline as it goes over the wire: an instant with its offset from UTC, or as it is."""
+    """Return a deadline in the form of the protocol: an instant with its offset from UTC, or the text as it is."""
     if not re.fullmatch(r"[0-9]{4,12}(\.[0-9]{2})?", text):
         return with_offset(text)
     from datetime import datetime
@@ -514,11 +515,11 @@ def _deadline(text: str) -> str:
 
 
 def read_date(letter: str, value: str, now: float | None = None) -> int:
-    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]``, also ``DDhhmm`` and ``hhmm``: what is missing is of now, or of the
-    next day, month or year if that would be past.
+    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]``, ``DDhhmm`` or ``hhmm``.  Missing parts are those of now, or of the next
+    day, month or year if the instant would be past.
 
     Raises:
-        CommandFault: it is no date.
+        CommandFault: the text is no date.
     """
     found = re.fullmatch(r"\s*([0-9]{4}|[0-9]{6}|[0-9]{8}|[0-9]{10}|[0-9]{12})(?:\.([0-9]{2}))?\s*", value)
     if found is None:
@@ -559,11 +560,11 @@ _READERS: dict[str, Check] = {
     "r": _rerunnable,
     "R": _letters("oen"),
 }
-"""How the options are read that set one field."""
+"""The readers of options that set one field."""
 
 
 def make_spec(fields: Mapping[str, object]) -> Spec:
-    """Return the specification of these fields; what it has no field for goes into ``extra``."""
+    """Return the specification with these fields; unknown ones go into ``extra``."""
     known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
     extra = dict(known.get("extra") or {})
     extra.update({name: str(value) for name, value in fields.items() if name not in known})

@@ -1,4 +1,4 @@
-"""Text that is safe to show, cut to a width, and times as PBS writes them.  Pure."""
+"""Text that is safe to show, text cut to a width, and times as PBS writes them.  Pure functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ MICROSECONDS = 1_000_000
 
 
 def plain(text: str) -> str:
-    """Return a text in which everything that does not print (controls, escapes, bidi and zero-width marks) is written
-    as an escape such as ``\\x1b``; it is always one line."""
+    """Return a text as one line, with letters that do not print (controls, escapes, bidi and zero-width marks) written as
+    escapes such as ``\\x1b``."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
@@ -25,22 +25,24 @@ def _escape(letter: str) -> str:
 
 
 def cell(text: str, width: int) -> str:
-    """Return a text for a table: at most ``width`` letters, the last a ``*`` if some are missing; what does not print is
-    ``?``, and a blank is ``_``, so that the columns can be split."""
+    """Return a text for a table: at most ``width`` letters, the last a ``*`` if some are missing.
+
+    A letter that does not print becomes ``?``, and a blank ``_``, so that programs can split the columns.
+    """
     if len(text) > width:
         text = text[: width - 1] + "*"
     return whole_cell(text)
 
 
 def whole_cell(text: str) -> str:
-    """Return a text for a table without cutting it; never empty."""
+    """Return the whole text for a table, never empty."""
     if text.isprintable() and " " not in text:
         return text or "-"
     return "".join("_" if letter.isspace() else letter if letter.isprintable() else "?" for letter in text)
 
 
 def ctime(instant: int) -> str:
-    """Return an instant as C's ctime does, in local time: ``Fri Nov 20 11:55:30 2026``."""
+    """Return an instant in the form of C's ctime, in local time: ``Fri Nov 20 11:55:30 2026``."""
     try:
         return time.ctime(instant // MICROSECONDS)
     except (OverflowError, ValueError, OSError):
@@ -48,7 +50,7 @@ def ctime(instant: int) -> str:
 
 
 def seconds_of(text: str) -> int:
-    """Return the seconds of ``HH:MM:SS``, ``MM:SS`` or ``SS``; 0 if it is none of them."""
+    """Return the seconds of ``HH:MM:SS``, ``MM:SS`` or ``SS``; 0 for other texts."""
     seconds = 0
     for part in text.split(":"):
         if not part.isdigit():
@@ -64,8 +66,10 @@ def clock(seconds: int) -> str:
 
 
 def size_in(text: str, unit: str = "") -> str:
-    """Return a size such as ``8gb`` in at most four digits; ``unit``: ``""`` as it is, ``g`` for gigabytes (-G), ``w``
-    for megawords (-M); it grows to the next unit when it has more than 9999."""
+    """Return a size such as ``8gb`` in at most four digits; more than 9999 of a unit become the next one.
+
+    ``unit``: ``""`` for the size's own, ``g`` for gigabytes (-G), ``w`` for megawords (-M).
+    """
     digits = len(text) - len(text.lstrip("0123456789"))
     if not digits:
         return "--"

@@ -1,4 +1,4 @@
-"""``tracejob``: show all that happened to jobs, line by line."""
+"""``tracejob``: show all events of jobs, one on each line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIDDEN = {"a": "A", "s": "S", "l": "L", "m": "M"}
 
 
 def trail_text(trail: Trails, hidden: str = "") -> str:
-    """Return the lines of one job: ``MM/DD/YYYY HH:MM:SS  S    text``; entries of the ``hidden`` kinds are left out."""
+    """Return the lines of one job, ``MM/DD/YYYY HH:MM:SS  S    text``, without entries of the ``hidden`` kinds."""
     lines = [f"\nJob: {plain(trail.job)}\n"]
     for entry in trail.entries:
         if entry.kind not in hidden:
@@ -40,16 +40,16 @@ def _act(call: Call) -> int:
 
 OPTIONS = {
     "a": ("", "Leave out the accounting."),
-    "c": ("count", "Taken; it changes nothing here."),
-    "f": ("filter", "Taken; it changes nothing here."),
-    "F": ("filter", "Taken; it changes nothing here."),
-    "l": ("", "Leave out what the scheduler did."),
-    "m": ("", "Leave out what the hosts did."),
-    "n": ("days", "Only the last days."),
-    "p": ("path", "Taken; it changes nothing here."),
-    "s": ("", "Leave out what the server did."),
+    "c": ("count", "Ignored."),
+    "f": ("filter", "Ignored."),
+    "F": ("filter", "Ignored."),
+    "l": ("", "Leave out the scheduler's actions."),
+    "m": ("", "Leave out the hosts' actions."),
+    "n": ("days", "Show only the last days."),
+    "p": ("path", "Ignored."),
+    "s": ("", "Leave out the server's actions."),
     "v": TAKEN,
-    "w": ("columns", "Taken; lines are not broken."),
+    "w": ("columns", "Ignored; lines are not broken."),
     "z": TAKEN,
 }
 
