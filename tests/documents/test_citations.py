@@ -1,4 +1,4 @@
-"""What the code, the tests and the documents cite is there: sections of the specification and the design, and files of the code."""
+"""What the code, the tests and the documents cite is there: sections of the specification and the design, files of the code."""
 
 from __future__ import annotations
 
