@@ -1,7 +1,7 @@
-"""Accounting records as PBS writes them: one file a day, named YYYYMMDD, one record a line (docs/spec/pbs.md section 6).
+"""Accounting records as PBS writes them: one file a day, named YYYYMMDD, one record a line (docs/spec/pbs.md 6).
 
-Lines are appended after the commit that made them true.  After a crash the core makes the lines of the journal's tail
-again; those that are in the files already are not written twice.
+A line is appended after the commit to which it belongs.  After a crash the core makes the lines of the journal's tail
+again; a line that is in its file already is not written twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qbatch.daemon.core.state import Account
 log = logging.getLogger("qbatch")
 
 SPARE = 1 << 20
-"""Bytes that are read of a file before those that the records of a journal's tail take there."""
+"""Bytes that are read of a file in addition to those that the records of a journal's tail can take there."""
 
 
 class AccountingFiles:
@@ -30,7 +30,7 @@ class AccountingFiles:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write(self, records: list[Account]) -> None:
-        """Append records; a file that cannot be written is told in the log, and nothing else stops."""
+        """Append records; a file that cannot be written is an error in the log, and stops nothing else."""
         by_day: dict[str, list[str]] = {}
         for day, line in map(_line, records):
             by_day.setdefault(day, []).append(line)
@@ -44,9 +44,9 @@ class AccountingFiles:
                 )
 
     def write_missing(self, records: list[Account]) -> None:
-        """Append those of the records that are not in the files: after a crash.
+        """Append the records that are not in the files yet (after a crash).
 
-        They are all that were made since the snapshot, so that those which are there stand at the ends of their files.
+        ``records``: all since the snapshot; those that were written are therefore at the ends of their files.
         """
         by_day: dict[str, list[tuple[str, Account]]] = {}
         for record in records:

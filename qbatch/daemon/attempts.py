@@ -1,4 +1,4 @@
-"""From a job that starts to what an executor needs: environment, node file, output files (docs/spec/pbs.md sections 3, 4)."""
+"""What an executor needs to start a job: environment, node file, output files (docs/spec/pbs.md 3 and 4)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = "") -> Attempt:
     """Return the present attempt of a running job.
 
-    ``scripts``: the directory of long scripts.
-
-    ``surroundings``: variables that every job gets from the daemon (QBATCH_SOCKET, the way to the PBS commands).
+    ``scripts``: the directory of long scripts.  ``surroundings``: variables that every job gets from the daemon
+    (QBATCH_SOCKET, the directory of the PBS commands).
     """
     spec = job.spec
     account = _account(job.uid)
@@ -77,7 +76,7 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
 
 
 def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:
-    """Return where a job begins, and whether that is made for it."""
+    """Return the directory in which a job begins, and whether it is made for the job."""
     extra = job.spec.extra
     sandbox = extra.get("sandbox", "HOME")
     if sandbox == "PRIVATE":
@@ -107,7 +106,7 @@ def _account(uid: int) -> pwd.struct_passwd | None:
 
 
 def home_of(account: pwd.struct_passwd | None) -> str:
-    """Return the home directory of a user.  For the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
+    """Return the home directory of a user; for the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
     if account is None:
         return "/"
     own = os.environ.get("HOME", "") if account.pw_uid == os.geteuid() else ""
@@ -119,7 +118,10 @@ def _path(job: BatchJob, core: Core, which: str, home: str) -> str:
 
 
 def local_path(text: str, directory: str, identifier: str, which: str) -> str:
-    """Return the absolute path of an output (``out``) or error (``err``) file: ``host:`` goes, a directory gets a file's name."""
+    """Return the absolute path of an output (``out``) or error (``err``) file.
+
+    A leading ``host:`` is dropped; the name of the file is added to a directory.
+    """
     host, colon, rest = text.partition(":")
     path = rest if colon and "/" not in host else text
     path = path.replace("${PBS_JOBID}", identifier).replace("$PBS_JOBID", identifier)

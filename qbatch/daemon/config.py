@@ -1,6 +1,6 @@
-"""The configuration file (TOML), read into :class:`qbatch.daemon.settings.Settings`, and written from it.
+"""The configuration file (TOML): read into :class:`qbatch.daemon.settings.Settings`, and written from it.
 
-Unknown keys are refused with the nearest one; a file is taken as a whole or not at all.
+An unknown key is refused, and the message names the nearest known one.  A file is accepted as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_DASK = ("address", "directory", "timeout")
 
 
 def default_settings() -> Settings:
-    """Return the configuration of a daemon that was given none: four hosts of 16 processors, three queues."""
+    """Return the configuration of a daemon without a file: four hosts of 16 processors, three queues."""
     return parse_config(DEFAULT, "the built-in configuration")
 
 
@@ -64,10 +64,10 @@ default_walltime = "24:00:00"
 
 
 def read_config(path: Path) -> Settings:
-    """Read a configuration file; machine files that it names are looked for from where it stands.
+    """Read a configuration file; the machine files that it names are relative to its folder.
 
     Raises:
-        InputError: it cannot be read or used; with the key, its line, the reason and the way out.
+        InputError: the file cannot be read or used; the message has the key, its line, the reason and the way out.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -78,10 +78,10 @@ def read_config(path: Path) -> Settings:
 
 
 def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
-    """Return the settings that a TOML text describes; ``folder``: where machine files are that it names.
+    """Return the settings that a TOML text describes; ``folder``: where the machine files are that it names.
 
     Raises:
-        InputError: with the key, its line, the reason and the way out.
+        InputError: the message has the key, its line, the reason and the way out.
     """
     reader = TomlText(text, source)
     plain = {name: value for name, value in reader.document.items() if name not in (POOL, QUEUE)}
@@ -123,11 +123,11 @@ def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, fold
 def _pool_on(
     reader: TomlText, table: dict[str, Any], values: dict[str, Any], policy: str, place: int, folder: Path
 ) -> Pool:
-    """Return the pool whose hosts a machine file describes; ``values``: those of its table, read."""
+    """Return the pool with the hosts of a machine file; ``values``: the values of its table."""
     for name in ("hosts", "cpus", "memory", "single_host", "spans"):
         if name in values:
             raise reader.error(
-                name, "does not go together with machine, which says it itself; leave one out", None, table
+                name, "does not go together with machine, which defines it itself; leave one out", None, table
             )
     said = values["machine"]
     try:
@@ -142,7 +142,7 @@ def _pool_on(
 
 
 def _beside(name: str, folder: Path) -> str:
-    """Return the path of a machine file that a configuration names: from where the configuration stands, if it is there."""
+    """Return the path of a machine file that a configuration names: inside ``folder`` if it is there, else as it is."""
     path = folder / name
     return str(path) if path.is_file() or name not in SHIPPED else name
 
@@ -152,10 +152,10 @@ def _usual_name(place: int) -> str:
 
 
 def check_hosts(machine: Machine) -> None:
-    """Refuse a machine whose hosts have names that clients of PBS could not read.
+    """Refuse a machine if PBS clients could not read the name of one of its hosts.
 
     Raises:
-        InputError: with the first such name.
+        InputError: the message has the first such name.
     """
     try:
         check_host_names([host.name for host in machine.hosts])
@@ -178,10 +178,10 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
 
 
 def _check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, Any]) -> None:
-    """Refuse a pool of Dask workers without their scheduler, and keys of one where it is none.
+    """Refuse a pool of Dask workers without a scheduler, and keys of Dask in another pool.
 
     Raises:
-        InputError: it is one.
+        InputError: the pool is refused.
     """
     is_dask = values.get("executor") == "dask"
     if is_dask and "address" not in values:
@@ -195,10 +195,10 @@ def _check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, A
 
 
 def _check_executors(reader: TomlText, executor: str, pools: tuple[Pool, ...]) -> None:
-    """Refuse pools that are to run scripts where jobs are emulated.
+    """Refuse pools that run scripts on a server that emulates jobs.
 
     Raises:
-        InputError: there is one.
+        InputError: there is such a pool.
     """
     if executor == "emulated" and any(pool.executor for pool in pools):
         table = next((each for each in reader.tables("pool") if "executor" in each), None)
@@ -207,7 +207,7 @@ def _check_executors(reader: TomlText, executor: str, pools: tuple[Pool, ...]) -
 
 
 def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
-    """Refuse a host that is in two pools, or in one twice."""
+    """Refuse a host that is in two pools, or twice in one."""
     tables = reader.tables("pool")
     pool_of: dict[str, str] = {}
     for place, pool in enumerate(settings.pools):
@@ -260,7 +260,7 @@ def _check_whole(reader: TomlText, settings: Settings) -> None:
 
 
 def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the values of one table, checked."""
+    """Check and return the values of one table."""
     known = {key.name: key for key in KEYS if key.table == where}
     place = table if where else reader.document
     values = {}
@@ -280,13 +280,13 @@ def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any
 
 
 def emulated(pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
-    """Return pools as they are where jobs are emulated: without what says where scripts run."""
+    """Return pools for emulated jobs: without the settings of where scripts run."""
     usual = {field.name: field.default for field in structs.fields(Pool) if field.name in ("executor", *OF_DASK)}
     return tuple(structs.replace(pool, **usual) for pool in pools)
 
 
 def as_toml(settings: Settings) -> str:
-    """Return a text that gives the same settings again."""
+    """Return a TOML text of the settings; reading it gives the same settings."""
     lines = _lines(settings, TOP)
     for pool in settings.pools:
         values: dict[str, Any] = {"name": pool.name, "policy": pool.policy, "runtime": pool.runtime}
@@ -309,7 +309,7 @@ def as_toml(settings: Settings) -> str:
 
 
 def _lines(values: Settings | Queue, table: str) -> list[str]:
-    """Return the lines of a table: each key whose field has a value."""
+    """Return the lines of a table: one for each key with a value."""
     lines = []
     for key in KEYS:
         value = getattr(values, key.field) if key.table == table and key.field != "pools" else None

@@ -1,6 +1,4 @@
-"""Who asks: what the service and its questions need of one connected client, whatever carries it; its name and its role, from the
-numbers that the kernel gives.
-"""
+"""A connected client as the service and its questions see it; its user's name and role, from the kernel's numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from qbatch.wire.errors import Refusal
 
 @lru_cache(maxsize=1024)
 def names_of(uid: int, gid: int) -> tuple[str, str]:
-    """Return the names of a user and a group; the number where there is no name."""
+    """Return the names of a user and a group, or their numbers if they have no name."""
     try:
         user = pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -32,7 +30,7 @@ def names_of(uid: int, gid: int) -> tuple[str, str]:
 
 
 def actor_of(settings: Settings, uid: int, gid: int) -> Actor:
-    """Return who a peer is: the daemon's own user and root are managers, others as the configuration says."""
+    """Return the user of a client: the daemon's own user and root are managers, others have the role of the configuration."""
     user, group = names_of(uid, gid)
     role = "user"
     if uid in (0, os.getuid()) or user in settings.managers:
@@ -43,9 +41,9 @@ def actor_of(settings: Settings, uid: int, gid: int) -> Actor:
 
 
 def permit_executor(actor: Actor, request: requests.Request, executor: str) -> None:
-    """Refuse a real job of another user: the process executor cannot become somebody else.
+    """Refuse a real job of another user, because the process executor runs jobs as the daemon's user only.
 
-    Asked when the request comes, not when the journal is replayed: what was taken stays taken.
+    It is called when a request comes, not when the journal is replayed: an accepted job stays accepted.
 
     Raises:
         Refusal: the executor is ``process`` and the asker is not the daemon's own user.
@@ -60,10 +58,10 @@ def permit_executor(actor: Actor, request: requests.Request, executor: str) -> N
 
 
 class ConnectedClient(Protocol):
-    """Who asks: what is known of one connected client, and the ways to answer it.
+    """One connected client, and the ways to answer it.
 
-    ``waits``: its questions that have no answer yet; they end with it.  ``is_subscribed``: it gets events.
-    ``long_answers``: held while a long answer is made; ``long_waits``: how many are waited for.
+    ``waits``: its questions without an answer yet; they end with the connection.  ``is_subscribed``: it gets events.
+    ``long_answers``: held while a long answer is made; ``long_waits``: how many long answers it waits for.
     """
 
     uid: int
@@ -74,15 +72,15 @@ class ConnectedClient(Protocol):
 
     @property
     def actor(self) -> Actor:
-        """Who it is, under the settings in force."""
+        """The user of the client, with the role of the settings in force."""
         ...
 
     def settled(self) -> None:
-        """A command of it is committed, or there is no space for it: the answer follows."""
+        """Note that a command of the client is committed, or found no space on the disk; its answer follows."""
         ...
 
     def reply(self, number: int, result: object) -> None:
-        """Send a result; ``number``: that of the request."""
+        """Send a result; ``number``: the number of the request."""
         ...
 
     def fail(self, number: int, error: Refusal) -> None:
@@ -90,11 +88,11 @@ class ConnectedClient(Protocol):
         ...
 
     def go_on(self) -> None:
-        """Have what it has sent handled: the state is back."""
+        """Handle the requests that the client has sent, after the state was recovered."""
         ...
 
     async def has_read(self) -> None:
-        """Wait until it has read most of what was sent to it, and the connections of its user enough."""
+        """Wait until the client has read most of what was sent to it, and the connections of its user have read enough."""
         ...
 
     def put(self, frame: bytes) -> None:
@@ -103,13 +101,13 @@ class ConnectedClient(Protocol):
 
     @property
     def unread(self) -> int:
-        """Bytes that it holds of answers that are not read, events aside: all subscribers share those."""
+        """Bytes of answers that the client has not read, without events, of which all subscribers share one copy."""
         ...
 
     def may_go_on(self) -> None:
-        """Enough has been read: the request that waited is tried again."""
+        """Try the request that waited again, because enough has been read."""
         ...
 
     def close(self) -> None:
-        """Close after what was sent."""
+        """Close the connection after everything was sent."""
         ...

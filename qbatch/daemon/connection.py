@@ -1,4 +1,4 @@
-"""One client: frames in, requests out, replies back.  Who it is is read from the socket when it connects."""
+"""The connection of one client: frames in, requests out, replies back.  Its user is read from the socket when it connects."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from qbatch.wire.resources import check_resources
 log = logging.getLogger("qbatch")
 
 STALLED = 30.0
-"""Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
+"""Seconds after which the connection of a client that does not finish a frame or read its replies is closed."""
 
 MOST_BEHIND = 1 << 26
-"""Bytes of events and answers that may wait behind what a client has not read: a burst of events, which subscribers share."""
+"""Bytes of events and answers that may wait for a client to read: enough for a burst of events, which subscribers share."""
 
 MOST_LONG_WAITS = 8
-"""Long answers that a client may wait for at once: what it asks for beyond them is looked at later."""
+"""Long answers that a client may wait for at once; a further request for one is handled later."""
 
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
@@ -44,14 +44,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Head(msgspec.Struct):
-    """What is read of a request that cannot be read as a whole."""
+    """The fields of a request that are read if the whole cannot be read."""
 
     v: int = PROTOCOL
     id: int = 0
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
-    """What goes back."""
+    """The reply to a request."""
 
     id: int
     result: object = None
@@ -59,10 +59,10 @@ class Reply(msgspec.Struct, omit_defaults=True):
 
 
 def _check_entering(core: Core, request: Request) -> None:
-    """Refuse resources that are none, and dependencies on jobs of other servers: here, and not when the journal is replayed.
+    """Refuse illegal resources, and dependencies on jobs of other servers, before the request enters the journal.
 
     Raises:
-        Refusal: with the resource or the server, and the reason.
+        Refusal: the message has the resource or the server, and the reason.
     """
     if not isinstance(request, Submit | Alter):
         return
@@ -105,11 +105,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def actor(self) -> Actor:
-        """Who is connected."""
+        """The user of the client, with the role of the settings in force."""
         return actor_of(self.service.settings, self.uid, self.gid)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Read the peer's credentials, as they were when it connected."""
+        """Read the credentials that the peer had when it connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         peer: socket.socket = transport.get_extra_info("socket")
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; handle each request that is complete."""
+        """Receive bytes; handle each request that is complete."""
         try:
             bodies = self._splitter.feed(data)
         except FrameError as error:
@@ -133,12 +133,12 @@ class Connection(asyncio.Protocol):
         if bodies and self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
-        # Counted from the first byte of a frame: who sends one byte a second is as slow as who sends none.
+        # Counted from the first byte of a frame: a client that sends one byte a second is as slow as one that sends none.
         if self._unfinished is None and not self._splitter.is_empty:
             self._unfinished = asyncio.get_running_loop().call_later(STALLED, self.close)
 
     def _handle_bodies(self) -> None:
-        """Handle what is complete, as long as the client reads its replies and others get their turn."""
+        """Handle complete requests as long as the client reads its replies, for the time of one turn."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not (self._is_unread or self._must_wait):
@@ -152,13 +152,13 @@ class Connection(asyncio.Protocol):
                 return
 
     def go_on(self) -> None:
-        """Have another turn, soon, for requests that are complete; never two: the others would wait for both."""
+        """Schedule one turn for the complete requests; never two, because other clients would wait for both."""
         if not self._has_turn:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Handle requests that are complete; then read on."""
+        """Handle complete requests, then read on."""
         self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return
@@ -171,14 +171,14 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def may_go_on(self) -> None:
-        """Enough has been read: the request that waited is tried again."""
+        """Try the request that waited again, because enough has been read."""
         self._must_wait = False
         self._may_answer.set()
         self.go_on()
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that it holds."""
+        """Bytes of answers that the client has not read."""
         transport = self._transport
         return 0 if transport is None else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
 
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
         self._handle(request, body)
 
     def _handle(self, request: Request, body: bytes) -> None:
-        """Give a request to those who change the state or to those who answer questions, if the asker may send it."""
+        """Pass a permitted request to the service if it is a command, else to the questions."""
         service, actor = self.service, self.actor
         try:
             permit(actor, request)
@@ -244,14 +244,14 @@ class Connection(asyncio.Protocol):
         self.fail(number, Refusal("protocol-version", text))
 
     def settled(self) -> None:
-        """A command of it is committed, or there is no space for it: the answer follows."""
+        """Note that a command of the client is committed, or found no space on the disk; its answer follows."""
         self._uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
         try:
             body = _encode(Reply(number, result))
-        except Exception as error:  # what was asked for is done; only its answer cannot be told
+        except Exception as error:  # the request is carried out; only its answer cannot be sent
             log.exception("the answer to %s cannot be written", self.actor.user)
             self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
             return
@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
         self.put(encode(_encode(Reply(number, error=error.record))))
 
     def put(self, frame: bytes) -> None:
-        """Send a frame, or keep it behind what the client has not read; one that leaves too much unread is closed."""
+        """Send a frame, or keep it until the client has read more; close the connection if it leaves too much unread."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -281,7 +281,7 @@ class Connection(asyncio.Protocol):
         self.service.unread.note(self)
 
     def _catch_up(self, *, is_last: bool = False) -> None:
-        """Send what was kept behind, as far as the client reads it; ``is_last``: all of it."""
+        """Send the frames that were kept, as far as the client reads them; ``is_last``: all of them."""
         assert self._transport is not None
         while self._behind and (is_last or not self._is_unread):
             frame = self._behind.popleft()
@@ -290,14 +290,14 @@ class Connection(asyncio.Protocol):
             self._transport.write(frame)
 
     def pause_writing(self) -> None:
-        """The client does not read: take nothing more from it, and close it if it goes on so."""
+        """Stop receiving from a client that does not read, and close the connection if it stays so (asyncio)."""
         self._is_unread = True
         self._is_read.clear()
         self._pause_reading()
         self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Continue with a client that reads again (asyncio)."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
             self.go_on()
 
     async def has_read(self) -> None:
-        """Wait until it has read most of what was sent to it, and the connections of its user enough."""
+        """Wait until the client has read most of what was sent to it, and the connections of its user have read enough."""
         await self._is_read.wait()
         while self.service.unread.must_wait(self, is_long=True):
             self._may_answer.clear()
@@ -317,7 +317,7 @@ class Connection(asyncio.Protocol):
             await self._is_read.wait()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        """Answer what is still open when the client sends nothing more, then end the connection (asyncio)."""
         if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
             return False
         if self._stall is None:
@@ -325,18 +325,18 @@ class Connection(asyncio.Protocol):
         return True
 
     def close(self) -> None:
-        """Close after what was sent."""
+        """Close the connection after everything was sent."""
         if self._transport is not None:
             self._catch_up(is_last=True)
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The client has gone: what it waits for is forgotten, what it asked for is not."""
+        """Cancel the questions of a client that has gone; its commands are still carried out (asyncio)."""
         for timer in (self._stall, self._unfinished):
             if timer is not None:
                 timer.cancel()

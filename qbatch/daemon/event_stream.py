@@ -1,4 +1,4 @@
-"""The stream of events: what happened to jobs, hosts and queues, and how the clock goes, pushed to who subscribed."""
+"""The stream of events that subscribers get: changes of jobs, hosts and queues, and the state of the clock."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 
 PAUSE = 0.5
-"""Seconds between two words of a clock that only moves on."""
+"""Seconds between two clock events while time only moves on."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class _EventFrame(msgspec.Struct):
-    """An event as it is pushed to subscribers."""
+    """The frame of an event."""
 
     event: EventRecord
 
 
 class EventStream:
-    """Tells subscribers; costs nothing where there is none.
+    """Sends events to subscribers; it costs nothing if there is none.
 
     Args:
-        subscribers: returns who gets events now.
+        subscribers: returns the clients that get events now.
 
     ``last``: the number of the last event that was committed.
     """
@@ -43,11 +43,11 @@ class EventStream:
         self._timer: asyncio.TimerHandle | None = None
 
     def is_heard(self) -> bool:
-        """Whether anybody gets events now."""
+        """Return whether any client gets events now."""
         return bool(self._subscribers())
 
     def happened(self, core: Core, effect: Happening) -> None:
-        """Tell who subscribed what a commit has made true."""
+        """Send what happened, after its commit."""
         words = effect.text.split(" ", 1)
         record = event_record(core, effect.key) if effect.key is not None else None
         queue = core.queues.get(record.queue) if record is not None else None
@@ -65,16 +65,16 @@ class EventStream:
         self._send(event, self._subscribers())
 
     def shadowed(self, core: Core) -> None:
-        """Tell that there is something new of the policies in shadow."""
+        """Send that the table of the what-if policies is new."""
         self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), self._subscribers())
 
     def reloaded(self, core: Core) -> None:
-        """Tell that the configuration was read again: a queue event that names no queue; all may have changed."""
+        """Send that the configuration was read again: a queue event without a queue, as all may have changed."""
         text = "the configuration was read again"
         self._send(EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), self._subscribers())
 
     def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
-        """Tell how the clock goes: at once when it was driven, now and then when it only moved on."""
+        """Send the clock: at once if a command changed it, every ``PAUSE`` seconds if time only moved on."""
         subscribers = self._subscribers()
         if not subscribers:
             self._told = None

@@ -1,12 +1,13 @@
-"""What really ran, as a result that can be exported: job rows, bars on hosts, a workload log.
+"""The jobs of a server as a result that can be exported: job rows, bars on hosts, a workload log.
 
-Of a job that ran on trial and was thrown back into the queue, the start is that of its first trial, as in a replay, and the
-trials are pieces whose work was thrown away.  Attempts that were lost (a host went down, qrerun) are told in the same way.
-Times of rows and bars count from the first submission, cut to a whole second, which the clock (``UnixStartTime``) says.  Jobs
-of arrays are jobs like others, numbered in order of eligibility.  On a server that was fed with a log, the jobs of the log keep
-their numbers and times are those of the log, so that the export can be compared with it; the numbers of all other jobs follow
-the largest of the log.  The workload log tells of jobs that run and wait too, as they
-stood at one instant (:mod:`qbatch.workloads.unfinished`); the other forms are of jobs that have ended.
+If a trial run put a job back into the queue, the job's start is that of its first trial, as in a replay, and the trials are
+execution intervals of lost work.  So are lost attempts (a host went down, qrerun).  Times of rows and bars count from the
+first submission, rounded down to a second, which ``UnixStartTime`` gives.  Jobs of arrays are numbered like others, in order of
+eligibility.
+
+On a server that was fed with a log, the jobs of the log keep their numbers, and times are those of the log, so that the
+export can be compared with it.  The numbers of all other jobs follow the largest of the log.  The workload log also has the
+running and waiting jobs of one instant (:mod:`qbatch.workloads.unfinished`); the other forms have ended jobs only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from qbatch.workloads.swf_writer import number_text, write_log
 from qbatch.workloads.unfinished import RUNS, WAITS, hosts_note, unfinished_note
 
 POLICY = "live"
-"""The name under which the jobs of a live server stand."""
+"""The policy name of the jobs of a live server."""
 
 _LOG_KEEPS = "first start (field 3) and the time that each really ran (field 4)"
 _LOG_LOSES = "when each was suspended, resized, on trial or lost, and so its end, which is later than field 2 + 3 + 4"
@@ -42,9 +43,9 @@ _HELD = "HWTM"
 
 
 class Lived(NamedTuple):
-    """What the server's jobs are as exports, and how many there are of which kind.
+    """The export of a server's jobs, and how many jobs there are of each kind.
 
-    ``running`` and ``waiting``: not over at the instant of the export; ``others``: never ran, or are held.
+    ``running`` and ``waiting``: at the instant of the export; ``others``: jobs that never ran, or are held.
     """
 
     exported: Exportable
@@ -57,7 +58,7 @@ class Lived(NamedTuple):
 def exportable_of(
     jobs: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, now: int | None = None, log: FedLogRecord | None = None
 ) -> Lived:
-    """Return what ran, and what ran and waited ``now`` (None: only what has ended is there to be told).
+    """Return the export of jobs that have ended, and that run or wait ``now`` (None: only of ended ones).
 
     ``log``: the log that the server was fed with.
     """
@@ -86,19 +87,19 @@ def exportable_of(
 
 
 def _second_0(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> int:
-    """Return the instant from which times count: the log's second 0, unless a job was submitted before it."""
+    """Return the instant from which times count: second 0 of the log, or the first submission if that is earlier."""
     first = min((_submitted(job) for job in jobs), default=0) // _SECOND * _SECOND
     return log.offset if log is not None and 0 <= log.offset <= first else first
 
 
 def _number_in_log(job: JobRecord) -> int | None:
-    """Return the number of a job in the log that the server was fed with; None of other jobs."""
+    """Return the number of a job in the log that the server was fed with; None for other jobs."""
     text = job.extra.get(LOG_NUMBER, "")
     return int(text) if text.isdecimal() else None
 
 
 def _job_numbers(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[str, int]:
-    """Return the number of each job by its identifier: that of the log, or one after the largest of the log."""
+    """Return the number of each job by its identifier: its number in the log, or one after the largest of the log."""
     in_log = {job.id: number for job in jobs if (number := _number_in_log(job)) is not None}
     last = max(max(in_log.values(), default=0), 0 if log is None else log.last_number)
     others = (job.id for job in jobs if job.id not in in_log)
@@ -106,7 +107,7 @@ def _job_numbers(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[st
 
 
 def _hash_of(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[str, str]:
-    """Return the hash of the log, where all jobs are its own."""
+    """Return the hash of the log if all jobs come from it."""
     if log is None or any(_number_in_log(job) is None for job in jobs):
         return {}
     return {"sha256": log.sha256}
@@ -115,9 +116,9 @@ def _hash_of(jobs: Sequence[JobRecord], log: FedLogRecord | None) -> dict[str, s
 def _as_they_stood(
     jobs: Sequence[JobRecord], now: int | None
 ) -> tuple[list[JobRecord], list[JobRecord], list[JobRecord]]:
-    """Return who had ended after a run, who ran and who waited at an instant, each in order of eligibility.
+    """Return the jobs that had run and ended, that ran, and that waited at an instant, each in order of eligibility.
 
-    The pages of an answer are of several instants: what has happened since this one is undone.
+    The pages of an answer are of several instants, so what happened after this instant is undone.
     """
     ended, running, waiting = [], [], []
     for job in jobs:
@@ -138,7 +139,7 @@ def _as_they_stood(
 
 
 class _Told(NamedTuple):
-    """All jobs that an export may tell of, in order of eligibility, and which of them ran and waited at its instant ``now``.
+    """All jobs of an export in order of eligibility, and those that ran or waited at its instant ``now``.
 
     ``first``: the instant from which times count; ``numbers``: the number of each job by its identifier.
     """
@@ -152,7 +153,7 @@ class _Told(NamedTuple):
 
 
 def _write_log(out: BinaryIO, told: _Told, hosts: Sequence[HostRecord], server: str) -> None:
-    """Write the workload log of all who ran, run and wait, in order of eligibility."""
+    """Write the workload log of ended, running and waiting jobs, in order of eligibility."""
     status = {job.id: code for code, jobs in ((RUNS, told.running), (WAITS, told.waiting)) for job in jobs}
     jobs, first = told.jobs, told.first
     columns = _columns(jobs, _schedule(jobs, told, hosts, told.now))
@@ -172,7 +173,7 @@ def _write_log(out: BinaryIO, told: _Told, hosts: Sequence[HostRecord], server: 
 
 
 def _hosts(hosts: Sequence[HostRecord]) -> dict[str, Any]:
-    """Return names and sizes of several hosts: charts follow them where every job lived inside one."""
+    """Return names and sizes of several hosts, which charts use if every job ran inside one host."""
     if len(hosts) < 2:
         return {}
     return {"host_names": [host.name for host in hosts], "host_cpus": [host.cpus for host in hosts]}
@@ -183,7 +184,7 @@ def _order(job: JobRecord) -> tuple[int, JobKey]:
 
 
 def _submitted(job: JobRecord) -> int:
-    """Return when a job became eligible; when it came, if it has become so once more after an attempt that was lost."""
+    """Return when a job became eligible; its submission if it became eligible again after a lost attempt."""
     is_anew = bool(job.lost) and (job.eligible or 0) > (job.first_started or 0)
     return job.eligible if job.eligible is not None and not is_anew else job.submitted or 0
 
@@ -196,10 +197,10 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def _schedule(ran: Sequence[JobRecord], told: _Told, hosts: Sequence[HostRecord], now: int = 0) -> Schedule:
-    """Return the schedule, in order of eligibility; the kind of start and promises are not kept by the server.
+    """Return the schedule, in order of eligibility; the server keeps neither kinds of start nor promises.
 
-    Users, groups and queues have their numbers among all jobs that are ``told`` of, so that every form of one instant has the
-    same ones.  A job that still runs ends ``now``.
+    Users, groups and queues are numbered among all jobs of the export, so that all its forms agree.  A job that still runs
+    ends ``now``.
     """
     first = told.first
 
@@ -239,7 +240,7 @@ def _schedule(ran: Sequence[JobRecord], told: _Told, hosts: Sequence[HostRecord]
 
 
 def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, now: int) -> Int64Array:
-    """Return what the jobs ran that were suspended, resized or on trial, as ``Schedule.pieces``, in order of their ends."""
+    """Return the execution intervals of suspended, resized and trial jobs as ``Schedule.pieces``, in order of their ends."""
     places = {host.name: place for place, host in enumerate(hosts)}
 
     def host_of(where: str) -> int:
@@ -257,13 +258,13 @@ def _pieces(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], first: int, n
 
 
 def _only_host(where: str, places: dict[str, int]) -> int:
-    """Return the place of the host of a job that lived inside one, ``ABSENT`` of one that had several."""
+    """Return the place of the host of a job that ran inside one host, else ``ABSENT``."""
     names = list(_held(where))
     return places.get(names[0], ABSENT) if len(names) == 1 else ABSENT
 
 
 def _kept(job: JobRecord, now: int = 0) -> list[Piece]:
-    """Return the pieces of the last attempt; one of no length of an attempt that took no time."""
+    """Return the execution intervals of the last attempt; one of no length if the attempt took no time."""
     start = job.started or 0
     return pieces_of(job, now) or [Piece(start, start, _cpus(job))]
 
@@ -277,11 +278,11 @@ def _walltime(job: JobRecord) -> int:
 
 
 def _bars(row: int, job: JobRecord, first: int) -> list[ExportedBar]:
-    """Return where a job ran: ``n1/0*4+n2/0*4`` is two bars (one host may be named more than once), a pause two more.
+    """Return the bars of a job: ``n1/0*4+n2/0*4`` is two bars (a host may be named more than once), a pause adds two.
 
-    Its trials and lost attempts, which were thrown away, are bars like the others.
+    Trials and lost attempts are bars like the others.
     """
-    # A job that is resized lives on one host, and has there what its piece says: ``where`` says how many it had at last.
+    # A resized job runs on one host with the processors of its interval; ``where`` has only its last number.
     resized = {attempt for attempt, _, _, procs, _ in job.lost if procs != _cpus(job)}
     tried = [(begin, end, None, where) for begin, end, _, where in job.trials]
     lost = [
@@ -299,7 +300,7 @@ def _bars(row: int, job: JobRecord, first: int) -> list[ExportedBar]:
 
 
 def _held(where: str) -> dict[str, int]:
-    """Return the processors by host of a text such as ``n1/0*4+n2/0``."""
+    """Return the processors on each host of a text such as ``n1/0*4+n2/0``."""
     held: dict[str, int] = {}
     for part in where.split("+"):
         host, _, slots = part.partition("/")
@@ -321,10 +322,10 @@ def _header(ran: Sequence[JobRecord], hosts: Sequence[HostRecord], server: str, 
 
 
 def _columns(ran: Sequence[JobRecord], schedule: Schedule) -> dict[str, Column]:
-    """Return the columns of the log: what the schedule says, and memory, processor time and status from the records.
+    """Return the columns of the log: from the schedule, with memory, processor time and status from the records.
 
-    Of jobs in pieces the wait is that before the first start, and the run time that which they really ran, as if on the
-    processors that they asked for; the header then says ``Preemption: TS``.
+    For a job with several execution intervals, the wait is that before its first start, and the run time is what it really ran,
+    as if on the processors that it asked for; the header then has ``Preemption: TS``.
     """
     memory, asked, processor_time, status = [], [], [], []
     for job in ran:

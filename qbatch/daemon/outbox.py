@@ -1,4 +1,4 @@
-"""What follows a commit: launches and signals, accounting files, mail, events, and answers to those who wait."""
+"""What follows a commit: launches and signals, accounting files, mail, events, and promised answers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ log = logging.getLogger("qbatch")
 
 
 MOST_MAILS = 8
-"""Mail commands that run at once."""
+"""Mail commands that run at the same time."""
 
 
 class Waiters:
-    """Two tables of promised answers: what is known when a job has started, and when it has ended."""
+    """Two tables of promised answers: for when a job has started, and for when it has ended."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[JobKey, list[asyncio.Future[Outcome]]]] = {"start": {}, "end": {}}
@@ -50,7 +50,7 @@ class Waiters:
         return sum(len(futures) for table in self._tables.values() for futures in table.values())
 
     def __bool__(self) -> bool:
-        """Tell whether any answer is promised."""
+        """Return whether any answer is promised."""
         return any(self._tables.values())
 
     def enter(self, key: JobKey, until: str) -> asyncio.Future[Outcome]:
@@ -60,11 +60,11 @@ class Waiters:
         return future
 
     def started(self, key: JobKey, outcome: Outcome) -> None:
-        """A job has started: answer who waited for that."""
+        """Answer the clients that waited for the start of a job."""
         self._answer("start", key, outcome)
 
     def ended(self, key: JobKey, outcome: Outcome) -> None:
-        """A job has ended: answer all who waited for it; one that never started does not start any more."""
+        """Answer the clients that waited for the end of a job, or for its start, which will not come any more."""
         self._answer("end", key, outcome)
         self._answer("start", key, outcome)
 
@@ -74,7 +74,7 @@ class Waiters:
                 future.set_result(outcome)
 
     def forget(self, until: str, futures: Iterable[asyncio.Future[Outcome]]) -> None:
-        """Nobody waits for these any more (who waited has been answered, has given up, or has left)."""
+        """Drop promises that are answered, or that no client waits for any more."""
         table, gone = self._tables[until], set(futures)
         for key in [key for key, held in table.items() if not gone.isdisjoint(held)] if gone else ():
             left = [each for each in table[key] if each not in gone]
@@ -85,15 +85,15 @@ class Waiters:
 
 
 class Outbox:
-    """Carries out what the core asks for, in order.
+    """Carries out the effects of the core, in order.
 
-    ``executor``: None where jobs are emulated.  ``surroundings``: variables that every job gets.
+    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.
 
     Args:
         waiters: are answered when jobs start and end.
-        forecasts: are held against what happens.
-        event_stream: tells who subscribed.
-        report: takes what is known of an attempt that cannot be made.
+        forecasts: are compared with what happens.
+        event_stream: sends events to subscribers.
+        report: takes the report of an attempt that cannot be made.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Outbox:
         self._mailing = asyncio.Semaphore(MOST_MAILS)
 
     def carry_out(self, core: Core, outbox: list[Effect]) -> None:
-        """Carry out what a commit has made true of a state."""
+        """Carry out the effects of a commit."""
         lines: list[Account] = []
         stream = self._event_stream
         is_heard = stream.is_heard()
@@ -127,7 +127,7 @@ class Outbox:
                         stream.happened(core, effect)
                 else:
                     self._carry_out(core, effect)
-            except Exception:  # it is committed: the others follow from it all the same
+            except Exception:  # the commit stands, so the other effects must follow
                 log.exception("%s after a commit failed", type(effect).__name__)
         if lines and self.accounting is not None:
             self.accounting.write(lines)
@@ -168,7 +168,7 @@ class Outbox:
             executor.launch(attempt)
 
     def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
-        """Return the present attempt of a running job; None: it cannot be made, and is reported as not started."""
+        """Return the present attempt of a running job; None if it cannot be made (reported as not started)."""
         try:
             return attempts.attempt_of(core, job, self.surroundings, self.scripts)
         except Exception as error:
@@ -191,7 +191,7 @@ class Outbox:
         self._waiters.ended(effect.key, outcome)
 
     def forget(self, file_key: str) -> None:
-        """The end of an attempt is known and kept: its run directory may go."""
+        """Let the executor remove the run directory of an attempt, of which the end is committed."""
         if self.executor is not None:
             try:
                 self.executor.forget(file_key)
@@ -204,7 +204,7 @@ class Outbox:
             self._waiters.started(effect.key, Outcome(name=core.id_of(effect.key), state="R"))
 
     def _append(self, core: Core, effect: Append) -> None:
-        """Append a line to a job's files; never through a link, and only to a file that is there."""
+        """Append a line to a job's files; never through a link, and only to an existing file."""
         job = core.find(effect.key)
         if job is None or self.executor is None or job.uid != os.getuid():
             return
@@ -244,11 +244,11 @@ class Outbox:
         task.add_done_callback(self._mails.discard)
 
     def after_rebuild(self, core: Core) -> None:
-        """The core was made again from disk: what the executor has said since is asked for again."""
+        """Launch the attempts of a core that was read from disk again, so that the executor repeats its reports."""
         if self.executor is not None:
             for pool in core.pools:
                 for job in pool.running.values():
-                    # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
+                    # A second launch does no harm: a running attempt is left alone, an ended one is reported again.
                     self._start(self.executor, core, job)
 
 

@@ -1,4 +1,4 @@
-"""The daemon as a process: claims its directory, recovers, listens, serves, and stops in order."""
+"""The process of the daemon: it claims its directory, recovers, listens, serves, and stops in order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SILENCE = 60.0
 
 
 def passed_sockets() -> list[socket.socket]:
-    """Return the listening sockets that systemd passed to this process, and forget the variables that say so."""
+    """Return the listening sockets that systemd passed to this process, and unset the variables that describe them."""
     pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if pid != str(os.getpid()) or not count.isdigit():
@@ -67,7 +67,7 @@ def passed_sockets() -> list[socket.socket]:
 
 
 class Notifier:
-    """Says to systemd how the daemon is; to nobody where there is no systemd."""
+    """Reports the state of the daemon to systemd, if there is one."""
 
     def __init__(self) -> None:
         self.address = os.environ.pop("NOTIFY_SOCKET", "")
@@ -86,19 +86,19 @@ class Notifier:
                 return
 
     def ready(self, status: str) -> None:
-        """Recovery is over, or the new configuration is in force."""
+        """Report that recovery is over, or that the new configuration is in force."""
         self.send(f"READY=1\nSTATUS={status}" if status else "READY=1")
 
     def reloading(self) -> None:
-        """The configuration is being read again."""
+        """Report that the configuration is being read again."""
         self.send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """The daemon is about to end."""
+        """Report that the daemon is about to end."""
         self.send("STOPPING=1")
 
     async def watch(self, service: Service) -> None:
-        """Feed the watchdog as long as the committer gets on: a probe goes through it each time."""
+        """Feed the watchdog as long as commits succeed: each time after a probe has passed the committer."""
         while True:
             await asyncio.sleep(self.interval or 5.0)
             if await service.gets_on(self.interval or 5.0):
@@ -110,8 +110,9 @@ class Notifier:
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
-    ``read_settings`` gives the configuration; it is called again on reload.  ``config_name``: the file, if it comes from one.
-    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.
+    ``read_settings`` returns the configuration; it is called again on reload.  ``config_name``: the file of the
+    configuration, if any.  ``trace``: a log of which the jobs arrive by themselves.  ``surroundings``: variables that every
+    job gets.
     """
 
     state: Path
@@ -127,7 +128,7 @@ class DaemonOptions(msgspec.Struct, kw_only=True):
 
 
 def most_descriptors() -> int:
-    """Return how many descriptors this process may have: its limit is raised as far as it may."""
+    """Raise the limit of descriptors of this process as far as allowed; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -138,13 +139,13 @@ def most_descriptors() -> int:
 
 
 class LoopErrors:
-    """Notes what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
+    """Logs what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
 
     def __init__(self) -> None:
         self._next = 0.0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Note one (the signature is asyncio's)."""
+        """Log one exception (the signature is asyncio's)."""
         error, message = context.get("exception"), context.get("message", "in the event loop")
         if not (isinstance(error, OSError) and error.errno in SHORTAGES):
             log.error("%s: %s", message, error, exc_info=error)
@@ -194,7 +195,7 @@ async def finish_works(core: Core, store: Store, records: list[Account]) -> None
     """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
 
     Raises:
-        StorageError: that cannot be kept.
+        StorageError: the result cannot be written.
     """
     while core.works:
         entry = journal_entry.step(core.now)
@@ -205,10 +206,10 @@ async def finish_works(core: Core, store: Store, records: list[Account]) -> None
 
 
 def listen(path: str) -> socket.socket:
-    """Return a listening socket at a path that only we may use; a stale one is replaced.
+    """Return a listening socket at a path that only this user may use; a stale one is replaced.
 
     Raises:
-        InputError: the path is too long, or something else is there.
+        InputError: the path is too long, or another file is there.
         Occupied: a daemon listens there already.
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET:
@@ -253,7 +254,7 @@ def _is_answered(path: str) -> bool:
 
 
 async def serve(options: DaemonOptions) -> int:
-    """Run a daemon until it is told to stop; return its exit code.
+    """Run a daemon until it is asked to stop; return its exit code.
 
     Raises:
         QbatchError: it cannot start, or had to stop.
@@ -263,15 +264,15 @@ async def serve(options: DaemonOptions) -> int:
     try:
         return await _serve(options, store)
     finally:
-        await store.close()  # its thread would keep a process alive that could not start
+        await store.close()  # its thread would keep the process alive
 
 
 @contextmanager
 def _named_failures(directory: Path) -> Iterator[None]:
-    """Let what a disk does not do name the file, or the directory where none is known.
+    """Turn errors of the disk into errors that name the file, or the directory if the file is not known.
 
     Raises:
-        StorageError: something raised OSError.
+        StorageError: OSError was raised.
     """
     try:
         yield
@@ -307,7 +308,7 @@ async def _serve(options: DaemonOptions, store: Store) -> int:
 
 
 async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
-    """Set a state back of which the latest instant is far ahead of the machine's clock; tell whether it was."""
+    """Set a state back if its latest instant is far ahead of the machine's clock; return whether it was."""
     ahead = core.now - wall()
     if ahead <= LITTLE:
         return False
@@ -326,10 +327,10 @@ async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
 
 
 def _check_log(options: DaemonOptions, core: Core) -> None:
-    """Refuse a log that is to begin before the store's clock: all of it would arrive at once.
+    """Refuse a log that begins before the store's clock, because all its jobs would arrive at once.
 
     Raises:
-        InputError: it is one.
+        InputError: the log is refused.
     """
     if options.trace is None or options.mode == "real" or core.log_arrived:
         return
@@ -351,7 +352,7 @@ def _origin(options: DaemonOptions, core: Core) -> int | None:
 
 
 class _Daemon:
-    """What surrounds a service: sockets, signals, the executor, snapshots."""
+    """The surroundings of a service: sockets, signals, the executor, snapshots."""
 
     def __init__(self, options: DaemonOptions, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
         self.options = options
@@ -390,7 +391,7 @@ class _Daemon:
             if executor is not None:
                 await executor.close()
             raise
-        # What was recovered stays; what reading it took goes back.
+        # The recovered state stays; the memory that reading it took goes back to the system.
         spare_the_old()
         give_memory_back()
         log.info("serving %s as %s from %s", self.options.socket_path, service.settings.name, store.directory)
@@ -420,12 +421,12 @@ class _Daemon:
             await store.close()
 
     async def _begin_shadows(self) -> None:
-        """Follow the policies in shadow that the configuration names."""
+        """Follow the what-if policies that the configuration names."""
         async with self.service.quiet():
             self.service.shadows.begin_again(self.service.settings.shadows)
 
     async def _rebuild(self) -> Recovered:
-        """Return the state as it is on disk, under the settings in force."""
+        """Read the state from disk, under the settings in force."""
         settings = self.service.settings
         recovered = await recover(self.store, settings)
         if as_toml(recovered.core.settings) == as_toml(settings):
@@ -435,7 +436,7 @@ class _Daemon:
         return recovered
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
-        """What works in the background never fails in silence."""
+        """Make a failure of a background task stop the service, never silently."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.service.fail(error)
 
@@ -478,10 +479,10 @@ class _Daemon:
         self.notify.ready("")
 
     async def reload(self) -> str:
-        """Read the configuration again and take it as a whole.
+        """Read the configuration again and accept it as a whole.
 
         Raises:
-            QbatchError: it cannot be used; the old one stays.
+            QbatchError: it cannot be used; the old one stays in force.
         """
         try:
             return await self._reload()
@@ -493,7 +494,7 @@ class _Daemon:
         service = self.service
         for policy in policies_in(Path(self.options.config_name)):
             try:
-                await try_out(policy)  # while others are served: what follows finds it tried
+                await try_out(policy)  # while clients are served; it is not tried again below
             except UsageError as error:
                 raise InputError(f"{self.options.config_name}: {error}") from None
         new = self.options.read_settings()
@@ -515,17 +516,17 @@ class _Daemon:
 
 def run(options: DaemonOptions) -> int:
     """Run a daemon in this process; return its exit code."""
-    # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
+    # The thread of the database waits for the interpreter after each commit; the default of five milliseconds is too long.
     sys.setswitchinterval(0.0005)
-    # Jobs, records and texts refer to each other in one direction only: there is little for the collector to find.
+    # Jobs, records and texts form no reference cycles, so there is little for the collector to find.
     gc.set_threshold(10_000, 1, 10)
     return asyncio.run(serve(options))
 
 
 def trace_of(workload: Any, origin: int | None) -> TraceSource:
-    """Return the source of a prepared workload; its first job arrives at the origin, None: on its own day, if the log says when.
+    """Return the source of a prepared workload; its first job arrives at the origin (None: on the day that the log has).
 
-    The log's second 0 is then its ``UnixStartTime``, so that everybody shows the log's own calendar.
+    Without an origin, second 0 of the log is its ``UnixStartTime``, so that every client shows the dates of the log.
     """
     if origin is None:
         begin = workload.clock.unix_start or 0
@@ -534,4 +535,4 @@ def trace_of(workload: Any, origin: int | None) -> TraceSource:
 
 
 _LATEST_START = 1 << 36
-"""Seconds since 1970 that a log may begin at, a thousand years and more: beyond, its header is nonsense."""
+"""Seconds since 1970 at which a log may begin at the latest (more than a thousand years); a later start is an error in it."""

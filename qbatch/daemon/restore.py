@@ -1,4 +1,4 @@
-"""Backups: the database with the snapshot inside it, as one file; and putting one back."""
+"""Backups: one file, the database with the snapshot inside it; and how a backup is restored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from qbatch.daemon.store import APPLICATION, DATABASE, StorageError, Store, chec
 from qbatch.model.errors import InputError
 
 RESTORED = "restored"
-"""File that says that the store was restored: attempts that ran then are lost."""
+"""File that marks a restored store: the attempts that ran when the backup was made are lost."""
 
 
 def add_snapshot(target: Path, number: int, data: bytes, settings: str) -> None:
-    """Put a snapshot, and the settings that it was made under, into a copy of the database, so that the copy is complete."""
+    """Complete a copy of the database with a snapshot and its settings."""
     with sqlite3.connect(target) as database:
         database.execute("CREATE TABLE snapshot (number INTEGER, body BLOB, crc INTEGER)")
         database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
@@ -26,10 +26,10 @@ def add_snapshot(target: Path, number: int, data: bytes, settings: str) -> None:
 
 
 def restore_backup(source: Path, state: Path) -> str:
-    """Put a backup in place of the store in a directory; return what was done.
+    """Replace the store in a directory by a backup; return what was done.
 
     Raises:
-        InputError: the file is no backup, or damaged.
+        InputError: the file is not a backup, or is damaged.
         Occupied: a daemon runs there.
     """
     number, snapshot = _read(source)
@@ -55,7 +55,7 @@ def restore_backup(source: Path, state: Path) -> str:
     database.execute("DROP TABLE snapshot")
     database.commit()
     database.close()
-    # What ran when the backup was made may have ended since: it is not started again as if nothing had happened.
+    # A job that ran when the backup was made may have ended since: it must not start again as if nothing had happened.
     (state / RESTORED).touch(mode=0o600)
     os.replace(temporary, state / DATABASE)
     return f"{state} is as it was in {source}{kept}"

@@ -1,4 +1,4 @@
-"""The executors of a daemon: which its configuration asks for, what they find again after a start, what they say of hosts."""
+"""The executors of a daemon: those of its configuration, what they find again after a start, what they report of hosts."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from qbatch.wire.requests import HostControl
 log = logging.getLogger("qbatch")
 
 OURS = "dask: "
-"""What the comment of a host begins with that has no worker: only such a host is brought up when its worker comes."""
+"""Beginning of the comment of a host without a worker: only such a host is brought up when its worker comes."""
 
 
 def clusters_of(settings: Settings) -> tuple[tuple[object, ...], ...]:
-    """Return what must stay as it is while a daemon runs: its pools of Dask workers, and where they are."""
+    """Return the settings that must not change while a daemon runs: its pools of Dask workers, and their places."""
     return tuple(
         (pool.name, pool.address, pool.directory, pool.timeout) for pool in settings.pools if pool.executor == "dask"
     )
 
 
 class CoreGate:
-    """Tells the core which hosts of a pool are down, as commands of the server's own (see `dask_executor.HostGate`).
+    """Takes hosts of a pool down and up in the core, by commands of the server (see `dask_executor.HostGate`).
 
-    The core is asked each time, so that what a recovery has undone is told again.
+    It reads the state from the core each time, so that it repeats what a recovery has undone.
     """
 
     def __init__(self, service: Service, pool: str) -> None:
         self._service, self._pool = service, pool
 
     def hosts(self) -> tuple[Host, ...]:
-        """Return the hosts of the pool as they are configured now."""
+        """Return the hosts of the pool in the configuration in force."""
         return next((pool.hosts for pool in self._service.settings.pools if pool.name == self._pool), ())
 
     def take_down(self, name: str, why: str) -> None:
-        """The host is down, whoever closed it before; an operator's comment stays."""
+        """Take a host down, even if it is closed; an operator's comment stays."""
         is_shut, is_down, comment = self._state_of(name)
         said = f"{OURS}{why}"[:200]
         is_ours = not is_shut or comment.startswith(OURS)
@@ -53,7 +53,7 @@ class CoreGate:
             self._tell(HostControl(hosts=(name,), action="down", comment=said if is_ours else None))
 
     def bring_up(self, name: str) -> None:
-        """The host is up, unless an operator closed it."""
+        """Bring a host up, unless an operator closed it."""
         is_shut, _, comment = self._state_of(name)
         if is_shut and comment.startswith(OURS):
             self._tell(HostControl(hosts=(name,), action="up", comment=""))
@@ -67,7 +67,7 @@ class CoreGate:
         return place in pool.shut, place in pool.down, pool.host_comments.get(place, "")
 
     def _tell(self, request: HostControl) -> None:
-        if self._service.containment.is_spoiled:  # it is told at the next look, when the state has come from disk
+        if self._service.containment.is_spoiled:  # it is repeated at the next look, when the state was read from disk
             return
         try:
             self._service.command(request)
@@ -78,10 +78,10 @@ class CoreGate:
 async def begin(
     service: Service, *, socket_path: str, mode: str, surroundings: dict[str, str]
 ) -> Executor | None:  # fmt: skip
-    """Make the executor of a service's jobs and let it find again what runs; None: they are timers.
+    """Make the executor of a service's jobs and let it find running attempts again; None: jobs are emulated.
 
     Raises:
-        InputError: scripts cannot run as the configuration asks.
+        InputError: scripts cannot run as configured.
     """
     if service.settings.executor != "process":
         return None
@@ -139,8 +139,8 @@ def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Exec
 
 
 def _identity(base: Path) -> str:
-    """Return what names this store on the workers."""
-    path = base / ".identity"  # no name of a pool, which has its directory beside it
+    """Return the name of this store on the workers."""
+    path = base / ".identity"  # not a valid name of a pool; the directories of pools are in the same place
     try:
         return path.read_text(encoding="ascii")
     except FileNotFoundError:
@@ -163,9 +163,9 @@ async def _recover(service: Service, executor: Executor) -> None:
     made = [service.outbox.attempt_of(core, job) for job in running]
     await executor.recover([attempt for attempt in made if attempt is not None])
     for job in running:
-        if job.attempt is None:  # it was lost with its host, and waits again
+        if job.attempt is None:  # it was lost with its host and waits again
             continue
-        # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
+        # Effects that were committed but perhaps not sent when the daemon ended are sent again; a repetition does no harm.
         if job.present.sizes:
             executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
         if job.modified > job.present.started:
@@ -179,7 +179,7 @@ async def _recover(service: Service, executor: Executor) -> None:
 
 
 def _commands(store: Path) -> str:
-    """Return the directory that jobs get on PATH: links to our commands only, not to our Python."""
+    """Return the directory that jobs get on PATH: links to the PBS commands only, not to this Python."""
     directory = os.environ.get("QBATCH_BIN", "")
     if directory:
         return directory

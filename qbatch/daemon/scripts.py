@@ -1,17 +1,17 @@
-"""Long scripts: they come in pieces, lie in files beside the store, and are named by the SHA-256 of their bytes.
+"""Long scripts: they arrive in pieces, are kept in files next to the store, and are named by the SHA-256 of their bytes.
 
 A script that fits into a frame is part of its submission and of the journal.  A longer one (up to 100 MB) is sent before, with
-``upload``; the submission names its digest, and holds its beginning.  So neither frames nor journal nor snapshots nor the
-memory of the daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its
-script after a power failure; the supervisor of an attempt copies it from here.  What no live job names goes an hour after it was
-last wanted.  A backup does not hold these files: a job whose script is gone ends with -1 and says so.
+``upload``; the submission has its digest and its beginning.  So neither frames nor journal nor snapshots nor the memory of the
+daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its script after a
+power failure.  The supervisor of an attempt copies it from here.  A script that no live job names is removed an hour after its
+last use.  A backup does not contain these files: a job without its script ends with -1 and a message.
 
-    UID-UPLOAD.part     the pieces that have come of an upload
-    UID-UPLOAD.whole    all of them, while their digest is made: no piece is added any more
+    UID-UPLOAD.part     the pieces of an upload so far
+    UID-UPLOAD.whole    all pieces while their digest is computed; none is added any more
     DIGEST              a script
-    UID-DIGEST.owner    empty: the script was sent by this user, and counts against the room that the user has
+    UID-DIGEST.owner    empty; this user sent the script, which counts against the user's limits
 
-Each user has room for so many bytes, files and uploads under way, whatever others have.
+Each user has limits of bytes, files and uploads under way, whatever others have.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LONGEST = 100 << 20
 """Bytes of the longest script."""
 
 MOST_BYTES = 1 << 30
-"""Bytes of the scripts of a user, with the pieces of those that are not whole."""
+"""Bytes of the scripts of a user at most, with those of unfinished uploads."""
 
 MOST_SCRIPTS = 1000
-"""Scripts of a user."""
+"""Scripts of a user at most."""
 
 MOST_UPLOADS = 100
-"""Scripts of a user of which pieces are to come."""
+"""Unfinished uploads of a user at most."""
 
 KEPT = 3600.0
-"""Seconds for which a script is kept that no live job names."""
+"""Seconds for which a script without a live job is kept."""
 
 _PIECE = 1 << 20
 _OWNED = re.compile(r"([0-9]+)-([0-9a-f]+)\.(part|whole|owner)")
@@ -49,7 +49,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Room:
-    """What a user has here."""
+    """The scripts of a user, counted against the limits."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -61,7 +61,7 @@ class Scripts:
     """The directory of long scripts.
 
     Args:
-        directory: it is made when it is first needed.
+        directory: is made when it is first needed.
         named: returns the digests that live jobs name.
     """
 
@@ -71,16 +71,16 @@ class Scripts:
         self._rooms: dict[int, _Room] | None = None
 
     def append(self, uid: int, upload: str, offset: int, data: bytes) -> None:
-        """Write a piece of an upload of a user behind the pieces before it.
+        """Append a piece to an upload of a user.
 
         Raises:
-            Refusal: it is no piece that can come next, the user has no room for it, or the disk has none.
+            Refusal: the piece is not the next one, the user is at a limit, or the disk is full.
         """
         path = self._part(uid, upload)
         if not 0 <= offset <= LONGEST or offset + len(data) > LONGEST:
             raise Refusal("too-large", f"the script is too long: at most {LONGEST} bytes")
         try:
-            if offset == 0:  # it begins anew, if there is one of this name
+            if offset == 0:  # an upload of this name begins anew
                 path.unlink(missing_ok=True)
             room = self._room_of(uid, is_new=offset == 0, more=len(data))
             flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -96,11 +96,10 @@ class Scripts:
             raise self._failed(path, error) from error
 
     def finish(self, uid: int, upload: str, digest: str) -> Callable[[], None]:
-        """Take an upload as whole: nothing is added to it any more.  Return what is left to do, to be called in a thread: to
-        check its digest, sync it and give it its name.
+        """Close an upload.  Return a function, to be called in a thread, that checks its digest, syncs it and names it.
 
         Raises:
-            Refusal: there is no such upload; what is left to do: the digest is another, or the disk does not take it.
+            Refusal: there is no such upload.  The returned function raises it too: the digest differs, or the disk is full.
         """
         part = self._part(uid, upload)
         whole = part.with_suffix(".whole")
@@ -132,7 +131,7 @@ class Scripts:
             raise self._failed(whole, error) from error
 
     def _failed(self, path: Path, error: OSError) -> Refusal:
-        """Give up an upload for which there is no space, and return what its sender is told."""
+        """Remove an upload for which there is no space; return the refusal for its sender."""
         if error.errno not in _FULL:
             return Refusal("failed", f"{path}: {error.strerror}")
         path.unlink(missing_ok=True)
@@ -145,7 +144,7 @@ class Scripts:
         """Keep a script from now on for a submission that names it.
 
         Raises:
-            Refusal: it is not here.
+            Refusal: there is no such script.
         """
         try:
             os.utime(self.path_of(digest))
@@ -153,10 +152,10 @@ class Scripts:
             raise Refusal("bad-value", f"no script {digest[:64]} is here; upload it first") from None
 
     def path_of(self, digest: str) -> Path:
-        """Return where a script is.
+        """Return the path of a script.
 
         Raises:
-            Refusal: it is no digest.
+            Refusal: the digest is malformed.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise Refusal("bad-value", f"{digest[:64]!r} is no SHA-256 digest")
@@ -171,10 +170,10 @@ class Scripts:
         return self.directory / f"{uid}-{digest}.owner"
 
     def _room_of(self, uid: int, *, is_new: bool, more: int) -> _Room:
-        """Return what a user has here.  ``more``: bytes to come, ``is_new``: of another script.
+        """Return the counts of a user.  ``more``: bytes to come; ``is_new``: they belong to a new script.
 
         Raises:
-            Refusal: the user has no room for that.
+            Refusal: the user would exceed a limit.
         """
         room = None if self._rooms is None else self._rooms.get(uid)
         if is_new or room is None or room.bytes + more > MOST_BYTES:
@@ -187,12 +186,12 @@ class Scripts:
             (room.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
         ):
             if has > most:
-                text = f"you would have {has} {what} here, and {most} are allowed; what no job names goes within an hour or two"
+                text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job are removed within two hours"
                 raise Refusal("busy", text)
         return room
 
     def _count(self) -> dict[int, _Room]:
-        """Remove what nobody wants any more, and return what each user has."""
+        """Remove unused files, and return the counts of each user."""
         oldest = time.time() - KEPT
         files: dict[str, os.stat_result] = {}
         for each in os.scandir(self.directory):
@@ -202,7 +201,7 @@ class Scripts:
         named = self._named() if old else set()
         for name in old:
             if name in named:
-                os.utime(self.directory / name)  # so it is not asked again for an hour whether a job names it
+                os.utime(self.directory / name)  # so its use by jobs is not checked again for an hour
             else:
                 (self.directory / name).unlink(missing_ok=True)
                 del files[name]

@@ -1,11 +1,11 @@
-"""Shadow policies in a process of their own: forked from the daemon, fed with what is committed, asked nothing.
+"""What-if policies in a process of their own, forked from the daemon and fed with committed entries.
 
-The child holds a copy of the state as it was when it began.  It gets the entries of the journal through a pipe after they
-are committed and answered, and gives a table back now and then.  It runs only when nothing else wants the processor, has
-none of the daemon's files, sockets or rights to a job, and ends with the daemon, however that ends.
+The child begins with a copy of the state.  It receives the entries of the journal through a pipe after they are committed
+and answered, and sends a table back now and then.  It runs only on an idle processor, has none of the daemon's files, sockets
+or rights to a job, and ends with the daemon, however that ends.
 
-Nothing here waits for the child.  If it falls behind by more than ``MOST_UNREAD`` bytes, or dies, it is given up and the
-note of the table says so.
+The daemon never waits for the child.  If the child falls behind by more than ``MOST_UNREAD`` bytes, or dies, it is given up and
+the note of the table reports it.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ PAUSE = 0.1
 """Seconds for which entries gather before they are sent."""
 
 HEARTBEAT = 1.0
-"""Seconds after which the child is told how far time has gone if nothing else happens."""
+"""Seconds after which the child gets the present instant if nothing else happens."""
 
 MOST_UNREAD = 1 << 26
-"""Bytes that may wait for the child."""
+"""Bytes that may wait for the child to read."""
 
 OFTEN, SELDOM = 1.0, 10.0
-"""Least seconds between two tables: while jobs come and go, and while only time passes."""
+"""Least seconds between two tables: while jobs arrive, start and end, and while only time passes."""
 
 SHARE = 9.0
-"""Rest after a table in times of what it took: tables take a tenth of a processor at most."""
+"""Rest after a table, as a multiple of the time that it took: tables use a tenth of a processor at most."""
 
 BUDGET = 30.0
 """Seconds after which a table that is not ready is given up."""
@@ -73,19 +73,19 @@ class Followed(Protocol):
     pass_driver: PassDriver
 
     def is_at_rest(self) -> bool:
-        """Whether everything that was taken is committed."""
+        """Return whether everything that was received is committed."""
         ...
 
     def commit_soon(self) -> None:
-        """Commit what was taken, also if nothing in it has an effect."""
+        """Commit what was received, even if nothing in it has an effect."""
         ...
 
 
 class ShadowProcess:
-    """The policies in shadow, as the daemon sees them.
+    """The daemon's side of the what-if policies.
 
     Args:
-        service: tells the state and how far time has gone; its event stream tells of new tables.
+        service: gives the state and the present instant; its event stream announces new tables.
     """
 
     def __init__(self, service: Followed) -> None:
@@ -99,7 +99,7 @@ class ShadowProcess:
 
     @property
     def process(self) -> int | None:
-        """The child's process number, None if there is none."""
+        """The child's process number; None if there is no child."""
         return None if self._child is None else self._child.number
 
     def table(self) -> records.Shadows:
@@ -110,12 +110,12 @@ class ShadowProcess:
         self._service.event_stream.shadowed(self._service.core)
 
     def begin(self, policies: Sequence[str]) -> None:
-        """Follow these policies from the present state on, in place of those before; none ends them.
+        """Follow these policies from the present state on instead of the earlier ones; an empty list ends them.
 
         It must be called in a moment in which nothing is under way (:meth:`Service.quiet`).
 
         Raises:
-            Refusal: there are too many, or one cannot be used; those before stay.
+            Refusal: there are too many, or one cannot be used; the earlier ones stay.
         """
         check(self._service.core, policies)
         self.end()
@@ -128,20 +128,20 @@ class ShadowProcess:
             self._table = records.Shadows(since=since, note="the first table is being made")
             self._sent = since
             self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._send)
-            log.info("in shadow: %s (process %d)", ", ".join(policies), child.number)
+            log.info("what-if policies: %s (process %d)", ", ".join(policies), child.number)
         self._tell()
 
     def begin_again(self, policies: Sequence[str]) -> None:
-        """The state was exchanged: follow these policies from the new one on; what cannot be used is told, not raised."""
+        """Follow these policies from a new state on; if one cannot be used, the note reports it instead of an exception."""
         if not policies and not self.policies:
             return
         try:
             self.begin(policies)
         except Refusal as error:
-            self._give_up(f"nothing is in shadow since the configuration was read again: {error}")
+            self._give_up(f"they ended when the configuration was read again: {error}")
 
     def follow(self, entries: list[bytes]) -> None:
-        """Take entries that were committed."""
+        """Add committed entries for the child."""
         if self._child is None:
             return
         if not self._entries:
@@ -154,13 +154,13 @@ class ShadowProcess:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._send)
 
     def _send(self) -> None:
-        """Send what has gathered, and how far time has gone."""
+        """Send the gathered entries and the present instant."""
         child, self._timer = self._child, None
         if child is None:
             return
         frontier = self._service.pass_driver.frontier() if self._service.is_at_rest() else -1
         if frontier < 0 and not self._entries:
-            # Passes that changed nothing wait for a commit; in a quiet moment it disturbs nobody.
+            # Passes that changed nothing wait for a commit, which disturbs no client in a quiet moment.
             self._service.commit_soon()
         if self._entries or frontier > self._sent:
             entries, self._entries = self._entries, []
@@ -172,22 +172,22 @@ class ShadowProcess:
         self._schedule(HEARTBEAT)
 
     def _said(self, data: bytes) -> None:
-        """The child has made a table."""
+        """Receive a table of the child."""
         self._table = _decode_table(data)
         self._tell()
 
     def _gone(self, status: int) -> None:
-        """The child has ended by itself."""
+        """Give up after the child has ended by itself."""
         number = os.waitstatus_to_exitcode(status)
         why = signal.Signals(-number).name if number < 0 else f"status {number}"
         note = self._table.note if number > 0 else ""
         self._give_up("; ".join(text for text in (f"their process has ended ({why})", note) if text))
 
     def _give_up(self, why: str) -> None:
-        """End the shadows; the last table stays, with a note that says that it is not followed any more."""
+        """End the child; the last table stays, with a note that it is not followed any more."""
         self.end()
         names = ", ".join(self.policies)
-        log.warning("%s in shadow: %s", names, why)
+        log.warning("what-if policies %s: %s", names, why)
         self._table = msgspec.structs.replace(
             self._table,
             note=f"not followed any more: {why}; begin again with: qbatch shadow set {' '.join(self.policies)}",
@@ -206,15 +206,15 @@ class ShadowProcess:
 
 
 def check(core: Core, policies: Sequence[str]) -> None:
-    """Refuse policies that cannot be followed in shadow of a state.
+    """Refuse policies that cannot be what-if policies of a state.
 
     Raises:
-        Refusal: there are too many, one is there twice, is not known, or a pool refuses it.
+        Refusal: there are too many, or one is named twice, is unknown, or is refused by a pool.
     """
     if len(policies) > MOST_SHADOWS:
-        raise Refusal("bad-value", f"{len(policies)} policies; at most {MOST_SHADOWS} are followed in shadow")
+        raise Refusal("bad-value", f"{len(policies)} policies; at most {MOST_SHADOWS} what-if policies are allowed")
     was_compiled = serves_compiled()
-    serve_uncompiled()  # what is looked at for a moment is not worth a compiler
+    serve_uncompiled()  # a check of a moment is not worth compiling for
     try:
         _check_each(core, policies)
     finally:
@@ -241,7 +241,7 @@ def _check_each(core: Core, policies: Sequence[str]) -> None:
 
 
 class _Child(asyncio.Protocol):
-    """The process, as its parent sees it: entries go in, tables come out.  ``ended``: is told its wait status."""
+    """The parent's side of the process: entries go in, tables come out.  ``ended`` is called with the wait status."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class _Child(asyncio.Protocol):
         """Send a frame without waiting; return how many bytes the child has not read yet."""
         frame = len(data).to_bytes(4, "big") + data
         if self._writer is not None and self._writer.is_closing():
-            return 0  # it is gone, of which it will be told
+            return 0  # it is gone; ``connection_lost`` follows
         if self._writer is None:
             self._early.append(frame)
             return sum(len(each) for each in self._early)
@@ -290,7 +290,7 @@ class _Child(asyncio.Protocol):
         return self._writer.get_write_buffer_size()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the child says."""
+        """Receive bytes of the child (asyncio)."""
         self._unread += data
         while len(self._unread) >= 4:
             size = int.from_bytes(self._unread[:4], "big")
@@ -302,7 +302,7 @@ class _Child(asyncio.Protocol):
                 self._said(frame)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The child says no more: it is collected, and if nobody ended it, that is told."""
+        """Reap the child, which sends nothing any more, and call ``ended`` if it was not ended from here (asyncio)."""
         status = asyncio.get_running_loop().run_in_executor(None, _collect, self.number)
         status.add_done_callback(self._collected)
 
@@ -313,7 +313,7 @@ class _Child(asyncio.Protocol):
             self._ended(status.result())
 
     def end(self) -> None:
-        """End it now."""
+        """End the process now."""
         if self._is_over:
             return
         self._is_over = True
@@ -327,7 +327,7 @@ class _Child(asyncio.Protocol):
 
 
 def _collect(number: int) -> int:
-    """Wait for the end of a child; return its wait status.  One that only keeps silent is ended."""
+    """Wait for the end of a child and return its wait status; end it if it has only closed its pipe."""
     with contextlib.suppress(ProcessLookupError):
         if not _is_ending(number):
             os.kill(number, signal.SIGKILL)
@@ -335,7 +335,7 @@ def _collect(number: int) -> int:
 
 
 def _is_ending(number: int) -> bool:
-    """Whether a child has ended within a moment."""
+    """Return whether a child ends within a moment."""
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -350,7 +350,7 @@ def _is_ending(number: int) -> bool:
 def _run_child(
     core: Core, policies: tuple[str, ...], since: int, entries: int, tables: int, daemon: int
 ) -> NoReturn:  # pragma: no cover - it runs in a process of its own
-    """Be the child, to its end."""
+    """Run the child to its end."""
     status = 1
     try:
         _leave_the_daemon(entries, tables, daemon)
@@ -365,7 +365,7 @@ def _run_child(
 
 
 def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma: no cover - as above
-    """Keep two pipes and nothing else of the daemon; run when nothing else does; end with it."""
+    """Keep only two pipes of the daemon, run only on an idle processor, and end with the daemon."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -377,8 +377,8 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
     for each in (0, 1, 2):
         os.dup2(nothing, each)
     os.close(nothing)
-    # A group, so that a terminal's signals pass it by, but no session of its own: the kernel would weigh that against the
-    # daemon's as a whole (autogroups), and an idle task in it would not give way to the daemon.
+    # It gets a group, so that signals of a terminal do not reach it, but no session of its own: the kernel would schedule the
+    # sessions against each other (autogroups), and an idle task in its own would not give way to the daemon.
     os.setpgid(0, 0)
     with contextlib.suppress(OSError):
         os.nice(19)
@@ -389,7 +389,7 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
 
 
 def _end_with(parent: int) -> None:  # pragma: no cover - as above
-    """End when the parent ends, also if it has done so already."""
+    """End when the parent ends, or now if it has ended."""
     ctypes.CDLL(None).prctl(_PARENT_DIES, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
@@ -402,7 +402,7 @@ def _write(file: int, data: bytes) -> None:  # pragma: no cover - as above
 
 
 class _Follower:  # pragma: no cover - as above
-    """The child's work: take entries, and make a table when it is time for one."""
+    """The work of the child: apply entries, and make a table when it is due."""
 
     def __init__(self, core: Core, policies: tuple[str, ...], since: int) -> None:
         self.team = Team(core, policies, since)
@@ -432,7 +432,7 @@ class _Follower:  # pragma: no cover - as above
         return max(until - time.monotonic(), 0.0)
 
     def _follow(self) -> None:
-        """Take the frames that are complete."""
+        """Apply the complete frames."""
         begin = 0
         while len(self.unread) - begin >= 4:
             size = int.from_bytes(self.unread[begin : begin + 4], "big")
@@ -447,7 +447,7 @@ class _Follower:  # pragma: no cover - as above
         del self.unread[:begin]
 
     def _make(self) -> None:
-        """Make a table; where run times are not known, a copy of this process goes on to the present."""
+        """Make a table; if run times are not known, a fork of this process runs on to the present."""
         if not self.team.is_provisional:
             begun = time.process_time()
             _write(_TABLES, _encode(self.team.report()))
@@ -469,7 +469,7 @@ class _Follower:  # pragma: no cover - as above
         self.pieces: list[bytes] = []
 
     def _collect(self, *, is_ready: bool) -> None:
-        """Take what the copy says; pass it on when it is whole."""
+        """Read the output of the fork; pass it on when it is complete."""
         assert self.maker is not None
         child, reader, deadline = self.maker
         is_late = time.monotonic() >= deadline

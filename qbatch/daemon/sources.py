@@ -1,9 +1,9 @@
-"""Where jobs come from by themselves: a workload log, at its instants on the server's clock, or the closed network.
+"""Sources of jobs that arrive by themselves: a workload log, at its instants on the server's clock, or the closed network.
 
-The log is read as a replay does (:class:`~qbatch.simulation.sources.LogSource`), but each job is submitted as a client
-would.  In the network each visit of a job is an array whose tasks the policy routes; it comes back by itself.  Its draws
-and its I/O station are those of the replay's source (:mod:`qbatch.simulation.network`); where its jobs are is kept in the core
-(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed goes on where it was.
+The log is read as in a replay (:class:`~qbatch.simulation.sources.LogSource`), but each job is submitted as by a client.  In
+the network each visit of a job is an array of tasks that the policy routes; the job comes back by itself.  Draws and I/O
+station are those of the replay's source (:mod:`qbatch.simulation.network`).  The core keeps the places of its jobs
+(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed continues where it was.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _said = logging.getLogger("qbatch.trace")
 
 
 class LiveSource(Protocol):
-    """Where jobs come from by themselves.
+    """A source of jobs that arrive by themselves.
 
-    ``size``: how many there are, None where they come for ever.  ``offset``: microseconds from the source's clock to the
+    ``size``: how many jobs there are; None if they arrive for ever.  ``offset``: microseconds from the source's clock to the
     server's.
     """
 
@@ -50,15 +50,15 @@ class LiveSource(Protocol):
     def offset(self) -> int: ...
 
     def attach(self, core: Core) -> None:
-        """Go on after what a core has seen; raise ``InputError`` if that was another source."""
+        """Continue after the arrivals that a core has seen; raise ``InputError`` if they came from another source."""
         ...
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next arrival, None if there is none for now."""
+        """Return the instant of the next arrival; None if none is known."""
         ...
 
     def take(self, core: Core, at: int) -> list[bytes]:
-        """Submit what arrives at or before an instant; return the journal entries."""
+        """Submit the jobs that arrive at or before an instant; return the journal entries."""
         ...
 
 
@@ -66,15 +66,15 @@ class TraceSource:
     """The jobs of a log.
 
     Args:
-        workload: prepared as for a replay: jobs in order of sequence.  A job goes to the server's queue that has the name of its
-            queue in ``queue_names``, else to the default queue.
+        workload: prepared as for a replay: jobs in order of sequence.  A job enters the server's queue of the name that its
+            queue has in ``queue_names``, else the default queue.
         offset: microseconds from the log's clock to the server's.
     """
 
     def __init__(self, workload: Workload, offset: int) -> None:
         self.size = len(workload)
         self.identity = f"{workload.sha256 or workload.name} {len(workload)} {int(workload.number.max(initial=0))}"
-        """Which log it is: its hash or name, how many jobs it has, the largest of their numbers (:func:`fed_log` reads it)."""
+        """Identity of the log: its hash or name, its number of jobs, their largest number (:func:`fed_log` reads it)."""
         self._workload = workload
         self._log = LogSource(workload, offset)
 
@@ -84,10 +84,10 @@ class TraceSource:
         return self._log.offset
 
     def attach(self, core: Core) -> None:
-        """Go on after the arrivals that a core has seen, where they were to come.
+        """Continue after the arrivals that a core has seen, with its offset.
 
         Raises:
-            InputError: it has seen another log.
+            InputError: the core has seen another log.
         """
         if core.log_arrived and core.log_id != self.identity:
             raise InputError(
@@ -99,7 +99,7 @@ class TraceSource:
         self._log.go_to(core.log_arrived)
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next arrival, None after the last."""
+        """Return the instant of the next arrival; None after the last."""
         return self._log.next_instant()
 
     def take(self, core: Core, at: int) -> list[bytes]:
@@ -122,7 +122,7 @@ class TraceSource:
 
 
 def fed_log(core: Core) -> FedLogRecord | None:
-    """Return which log has arrived in a core; None where none has."""
+    """Return the log that has arrived in a core; None if there is none."""
     digest, _, numbers = core.log_id.partition(" ")
     jobs, _, last = numbers.partition(" ")
     if not core.log_arrived or not jobs.isdecimal():
@@ -164,9 +164,9 @@ class LiveNetwork:
     """The jobs of a closed network, which come back for as long as the server runs.
 
     Args:
-        network: its numbers.
-        seed: of the draws.
-        offset: the instant in microseconds at which all jobs come for the first time.
+        network: the parameters of the network.
+        seed: the seed of the draws.
+        offset: the instant in microseconds at which all jobs arrive for the first time.
 
     Estimates are exact (E = 0): a live job is ended at its walltime.
     """
@@ -175,7 +175,7 @@ class LiveNetwork:
 
     def __init__(self, network: Network, seed: int, offset: int) -> None:
         self.identity = f"{network.name} seed {seed}"
-        """Which network it is, in a word."""
+        """Identity of the network."""
         self.offset = offset
         self.network = network
         self._draws = NetworkDraws(network, seed)
@@ -183,7 +183,7 @@ class LiveNetwork:
         self._core: Core | None = None
 
     def attach(self, core: Core) -> None:
-        """Go on where a core says that the jobs are.
+        """Continue with the places of the jobs in a core.
 
         Raises:
             InputError: the core has seen another source, or a log.
@@ -198,7 +198,7 @@ class LiveNetwork:
         self._core = core
 
     def next_instant(self) -> int | None:
-        """Return when the next job comes back, None while all are at work."""
+        """Return when the next job comes back; None while all are in the queue or run."""
         core = self._core
         if core is None or len(core.source.visits) < self.network.jobs:
             return self.offset
@@ -217,7 +217,7 @@ class LiveNetwork:
         return [self._submit(core, owner) for owner in sorted(back)]
 
     def _returns(self, core: Core) -> Iterator[tuple[int, int]]:
-        """Return when which job comes back, in order: one service after another, nothing is kept of it."""
+        """Yield the instant and the number of each job that comes back, in order: one service after another."""
         state = core.source
         io_end = state.io_end
         for at, owner in sorted(state.ended):

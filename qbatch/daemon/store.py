@@ -1,9 +1,9 @@
 """The store: a journal, snapshots and the history of jobs, in one directory that one daemon owns.
 
-``qbatch.db`` (SQLite through aiosqlite, one connection, exclusive): the journal of inputs, one row a commit; finished
-jobs for ever.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last row that was
-committed; a journal that ends before it has lost rows, and the daemon refuses to go on.  ``lock``: held while a daemon
-has the directory.  ``reserve``: space to give up when the disk is full.  Settings: docs/spec/reliability.md section 3.
+``qbatch.db`` (SQLite through aiosqlite, one exclusive connection): the journal of inputs, one row for each commit, and all
+finished jobs.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last committed row; if the
+journal ends before it, rows are lost and the daemon refuses to start.  ``lock``: held while a daemon has the directory.
+``reserve``: space to free when the disk is full.  Settings of SQLite: docs/spec/reliability.md 3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from qbatch.wire.records import JobRecord
 APPLICATION = 0x71626174
 DATABASE = "qbatch.db"
 VERSION = 6
-"""The version of all that a directory holds: the database, journal entries, snapshots, records.  Another one is refused."""
+"""The version of all files of a directory: database, journal entries, snapshots, records.  Any other version is refused."""
 RESERVE = 4 << 20
 
 _SCHEMA = """
@@ -45,8 +45,8 @@ CREATE INDEX history_ended ON history (ended);
 CREATE INDEX history_user ON history (user, ended);
 """
 _ENDED, _COLUMNS = "INSERT OR REPLACE INTO history VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.  Those that
-# are kept prepared are few: one of many rows takes a quarter of a megabyte.
+# The database's thread releases the interpreter in each statement and has to wait for it afterwards, so many rows are one
+# statement.  Few statements are kept prepared: one of many rows takes a quarter of a megabyte.
 _ROWS_AT_ONCE, _STATEMENTS = 256, 16
 _CHECKPOINT = 2000
 _encode = msgspec.msgpack.Encoder().encode
@@ -60,18 +60,18 @@ class StorageError(QbatchError):
     exit_code = 74
 
 
-class StorageFull(StorageError):  # noqa: N818 - it says what the disk is
+class StorageFull(StorageError):  # noqa: N818 - the name states what the disk is
     """The disk is full; nothing was written."""
 
 
-class StoreOccupied(QbatchError):  # noqa: N818 - it says what the directory is
+class StoreOccupied(QbatchError):  # noqa: N818 - the name states what the directory is
     """Another daemon has the directory (75)."""
 
     exit_code = 75
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    # ``immutable``: neither a lock nor a log is looked at.
+    # ``immutable``: SQLite ignores locks and the log.
     return sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None)
 
 
@@ -86,7 +86,7 @@ def copy_to(path: Path, target: Path) -> None:
 
 
 def look_through(path: Path) -> tuple[int, str]:
-    """Check every page and every row of a database file; return how many rows there are and what is damaged, empty if nothing is.
+    """Check every page and row of a database file; return the number of rows and what is damaged (empty: nothing is).
 
     Raises:
         sqlite3.Error: it cannot be read.
@@ -108,7 +108,7 @@ class Store:
     """One state directory.
 
     Raises:
-        Occupied: another daemon has it.
+        Occupied: another daemon has the directory.
         StorageError: it is damaged, or of another version.
     """
 
@@ -129,13 +129,13 @@ class Store:
 
     @property
     def weight(self) -> int:
-        """About how many jobs or commits recovery has to read."""
+        """The approximate number of jobs or commits that recovery has to read."""
         path = self.directory / f"snapshot-{self.snapshot_number}"
         size = path.stat().st_size if path.exists() else 0
         return size // 200 + 20 * (self.number - max(self.snapshot_number, 0))
 
     def claim(self) -> None:
-        """Take the directory for this process, making it if it is not there.
+        """Claim the directory for this process; make it if it is not there.
 
         Raises:
             Occupied: another daemon has it.
@@ -156,7 +156,7 @@ class Store:
         """Open the database, or make it; check it.
 
         Raises:
-            StorageError: it is damaged, incomplete, or of another version; then nothing in it is changed.
+            StorageError: it is damaged, incomplete, or of another version; nothing in it is changed then.
         """
         was_used = (self.directory / "committed").exists() or any(self.directory.glob("snapshot-*"))
         is_new = not self.path.exists()
@@ -178,7 +178,7 @@ class Store:
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             said = os.pread(self._committed, 8, 0)
-            if not said:  # its block is taken now: a full disk later cannot refuse it
+            if not said:  # its block is allocated now, so that a disk that is full later cannot refuse it
                 os.pwrite(self._committed, self.number.to_bytes(8, "big"), 0)
         except OSError as error:
             raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
@@ -192,9 +192,9 @@ class Store:
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
-        # One whose first start was interrupted holds nothing yet, and nothing was ever acknowledged.
+        # A database of an interrupted first start is empty, and nothing was ever acknowledged.
         is_empty = not was_used and await self._one("SELECT count(*) FROM sqlite_schema") == 0
-        if is_new or is_empty:  # before there is a log, so that the file's header has the version from the beginning
+        if is_new or is_empty:  # before there is a log: the file's header has the version from the beginning
             await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
                                          f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT}",
@@ -206,7 +206,7 @@ class Store:
         if is_new or is_empty:
             sync_directory(self.directory)
         if await self._one("PRAGMA application_id") != APPLICATION:
-            raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
+            raise StorageError(f"{self.path} is not a qbatch database; {_way_out(self.directory)}")
         found = await self._one("PRAGMA quick_check")
         if found != "ok":
             raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
@@ -228,10 +228,10 @@ class Store:
 
     @asynccontextmanager
     async def _select(self, statement: str, values: Iterable[object] = ()) -> AsyncIterator[aiosqlite.Cursor]:
-        """Ask the database that is open.
+        """Run a query on the open database.
 
         Raises:
-            StorageError: it cannot be read.
+            StorageError: the database cannot be read.
         """
         try:
             async with self._db.execute(statement, values) as cursor:
@@ -243,7 +243,7 @@ class Store:
         """Write one group of inputs and the jobs that they ended, durably.
 
         Raises:
-            StorageFull: there is no space; nothing was written.
+            StorageFull: the disk is full; nothing was written.
             StorageError: it is not known what was written: the daemon must stop.
         """
         body = _encode(entries)
@@ -282,7 +282,7 @@ class Store:
         raise StorageError(f"{self.path}: {error}") from error
 
     async def entries(self) -> list[tuple[int, list[bytes]]]:
-        """Return the journal after the snapshot: (number, inputs) of each commit, in order.
+        """Return the journal after the snapshot: number and inputs of each commit, in order.
 
         Raises:
             StorageError: a row is damaged or missing.
@@ -303,10 +303,10 @@ class Store:
     # Snapshots
 
     def snapshot(self) -> memoryview | None:
-        """Return the snapshot that the journal goes on from, None if there is none yet.
+        """Return the snapshot from which the journal continues; None if there is none yet.
 
         Raises:
-            StorageError: it is missing or damaged.
+            StorageError: the snapshot is missing or damaged.
         """
         if self.snapshot_number < 0:
             return None
@@ -332,13 +332,13 @@ class Store:
         sync_directory(self.directory)
 
     async def meta(self, name: str) -> str:
-        """Return a text that is kept beside the journal, empty if there is none."""
+        """Return a text of the ``meta`` table; empty if there is none."""
         async with self._select("SELECT value FROM meta WHERE name = ?", (name,)) as cursor:
             row = await cursor.fetchone()
         return "" if row is None else str(row[0])
 
     async def adopt_snapshot(self, number: int, settings: str) -> None:
-        """Let the journal begin after a snapshot that was written under these settings; drop what came before.
+        """Let the journal begin after a snapshot that was written under these settings; delete the rows before it.
 
         Raises:
             StorageError: the database failed.
@@ -371,7 +371,7 @@ class Store:
         return found
 
     async def search(self, where: list[tuple[str, object]], limit: int, *, is_newest_first: bool) -> list[JobRecord]:
-        """Return finished jobs for which every condition (SQL with one ``?``, value) holds."""
+        """Return the finished jobs that fulfil every condition (SQL with one ``?``, value)."""
         clauses = " AND ".join(clause for clause, _ in where) or "1"
         order = "ended DESC, sequence DESC, member DESC" if is_newest_first else "sequence, member"
         statement = f"SELECT sequence, member, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
@@ -390,7 +390,7 @@ class Store:
 
     @asynccontextmanager
     async def at_rest(self) -> AsyncIterator[None]:
-        """A time in which the database file stays as :meth:`settle` leaves it; what is committed goes to its log."""
+        """Keep the database file as :meth:`settle` leaves it; commits of the meantime are written to its log."""
         async with self._rest:
             await self._db.execute("PRAGMA wal_autocheckpoint=0")
             try:
@@ -399,7 +399,7 @@ class Store:
                 await self._db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
 
     async def settle(self) -> None:
-        """Bring all that was committed from the log into the database file; nothing may be being committed.
+        """Write all commits from the log into the database file; no commit may be under way.
 
         Raises:
             StorageError: the database failed.
@@ -415,10 +415,10 @@ class Store:
             await asyncio.sleep(0.01)
 
     def backup(self, target: Path) -> None:
-        """Write a copy of the database file, which is at rest, to a path that does not exist yet.
+        """Write a copy of the database file, which must be at rest, to a new path.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the copy cannot be written.
         """
         try:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -431,9 +431,9 @@ class Store:
             raise StorageError(f"backup to {target}: {error}") from error
 
     async def check(self, last: int) -> str:
-        """Check every page and every row of the database file, which is at rest, in another thread; return what was looked at.
+        """Check every page and row of the database file, which must be at rest, in another thread; return a summary.
 
-        ``last``: the number of the last entry of the journal that was there when the file was settled.
+        ``last``: the number of the last journal entry when the file was settled.
 
         Raises:
             StorageError: something is damaged.
@@ -453,16 +453,16 @@ class Store:
         try:
             self.snapshot()
         except StorageError:
-            if number == self.snapshot_number:  # else a later one has taken its place
+            if number == self.snapshot_number:  # else a later one has replaced it
                 raise
         return rows
 
     def free_reserve(self) -> None:
-        """Give up the reserved space: the disk is full, and ends of jobs must still be written."""
+        """Free the reserved space on a full disk, so that ends of jobs can still be written."""
         (self.directory / "reserve").unlink(missing_ok=True)
 
     def has_space(self) -> bool:
-        """Whether twice the reserve is free again; then it is reserved."""
+        """Return whether twice the reserve is free again; if so, reserve it."""
         free = os.statvfs(self.directory)
         if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
             return False
@@ -475,7 +475,7 @@ class Store:
             return
         free = os.statvfs(self.directory)
         if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
-            return  # what is left is needed more than kept
+            return  # the remaining space is needed for commits
         try:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
                 os.posix_fallocate(file.fileno(), 0, self._reserve_size())
@@ -488,7 +488,7 @@ class Store:
         return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
 
     def release(self) -> None:
-        """Let another process have the directory."""
+        """Release the directory for other processes."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -514,20 +514,20 @@ _FIRST = "nothing was kept in it yet: make sure that the disk works and has spac
 
 
 def check_version(path: Path, way_out: str, *, was_used: bool) -> None:
-    """Refuse a database of another version; nothing is written.  ``was_used``: whether a daemon has kept anything in it.
+    """Refuse a database of another version; nothing is written.  ``was_used``: whether a daemon has stored anything in it.
 
     Raises:
-        StorageError: with both versions and the way out.
+        StorageError: the message has both versions and the way out.
     """
     try:
         with open(path, "rb") as file:
             header = file.read(100)
     except OSError:
-        return  # what opens it next says why it cannot be read
-    # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write as it opens the file.
+        return  # opening it will raise an error with the reason
+    # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write when it opens the file.
     version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
     if header.startswith(b"SQLite") and application == version == 0 and was_used:
-        version, application = 1, APPLICATION  # a daemon of version 1 wrote them into the log beside the file at first
+        version, application = 1, APPLICATION  # a daemon of version 1 wrote them into the log of the file at first
     if application == APPLICATION and version != VERSION:
         raise StorageError(
             f"{path} was written by another version of qbatch (version {version} of the store; this one reads {VERSION}), and "
@@ -539,7 +539,7 @@ def check_directory(directory: Path) -> None:
     """Refuse a state directory of another version; nothing in it is changed.
 
     Raises:
-        StorageError: with both versions and the way out.
+        StorageError: the message has both versions and the way out.
     """
     check_version(
         directory / DATABASE,
@@ -555,5 +555,5 @@ def _way_out(directory: Path) -> str:
 
 
 def stamp() -> str:
-    """Return the time of the wall for names of files."""
+    """Return the time of the wall clock for names of files."""
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime())
