@@ -186,7 +186,7 @@ class Scripts:
             (room.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
         ):
             if has > most:
-                text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job are removed within two hours"
+                text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job go within two hours"
                 raise Refusal("busy", text)
         return room
 
