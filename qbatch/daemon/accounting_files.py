@@ -22,6 +22,9 @@ SPARE = 1 << 20
 """Bytes that are read of a file in addition to those that the records of a journal's tail can take there."""
 
 
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+
+
 class AccountingFiles:
     """The accounting directory of one server."""
 
@@ -31,46 +34,37 @@ class AccountingFiles:
 
     def write(self, records: list[Account]) -> None:
         """Append records; a file that cannot be written is an error in the log, and stops nothing else."""
-        by_day: dict[str, list[str]] = {}
-        for day, line in map(_line, records):
-            by_day.setdefault(day, []).append(line)
-        for day, lines in by_day.items():
+        for day, lines in _by_day(records).items():
+            path = self.directory / day
             try:
-                with open(self.directory / day, "a", encoding="utf-8", opener=_private) as file:
-                    file.write("".join(lines))
+                with open(os.open(path, _APPEND, 0o600), "a", encoding="utf-8") as file:
+                    file.write("".join(line for line, _ in lines))
             except OSError as error:
-                log.error(
-                    "accounting file %s: %s; %d records are lost", self.directory / day, error.strerror, len(lines)
-                )
+                log.error("accounting file %s: %s; %d records are lost", path, error.strerror, len(lines))
 
     def write_missing(self, records: list[Account]) -> None:
         """Append the records that are not in the files yet (after a crash).
 
         ``records``: all since the snapshot; those that were written are therefore at the ends of their files.
         """
-        by_day: dict[str, list[tuple[str, Account]]] = {}
-        for record in records:
-            day, line = _line(record)
-            by_day.setdefault(day, []).append((line, record))
         missing: list[Account] = []
-        for day, lines in by_day.items():
+        for day, lines in _by_day(records).items():
             known: set[str] = set()
             with suppress(OSError), open(self.directory / day, "rb") as file:
                 size = sum(len(line.encode()) for line, _ in lines)
                 file.seek(max(file.seek(0, os.SEEK_END) - size - SPARE, 0))
                 known.update(file.read().decode(errors="replace").splitlines(keepends=True))
             missing += [record for line, record in lines if line not in known]
-        if missing:
-            self.write(missing)
+        self.write(missing)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
-def _line(record: Account) -> tuple[str, str]:
-    day, moment = _day_and_moment(record.at // 1_000_000)
-    return day, f"{moment};{record.kind};{record.job};{text_of(record)}\n"
+def _by_day(records: list[Account]) -> dict[str, list[tuple[str, Account]]]:
+    """Return the line of each record, with the record, by the names of the files."""
+    found: dict[str, list[tuple[str, Account]]] = {}
+    for record in records:
+        day, moment = _day_and_moment(record.at // 1_000_000)
+        found.setdefault(day, []).append((f"{moment};{record.kind};{record.job};{text_of(record)}\n", record))
+    return found
 
 
 @lru_cache(maxsize=64)

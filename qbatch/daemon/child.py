@@ -36,7 +36,7 @@ class Child:
             _run(work, writer)
         os.close(writer)
 
-    async def said(self, seconds: float = _FOREVER) -> bytes:
+    async def answer(self, seconds: float = _FOREVER) -> bytes:
         """Return the answer of the child when it has ended.
 
         Raises:
@@ -72,11 +72,11 @@ def _run(work: Callable[[], bytes], writer: int) -> None:
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         with os.fdopen(3, "wb") as file:
             try:
-                said = work()
+                answer = work()
             except Exception as error:
                 file.write(f"-{type(error).__name__}: {error}".encode())
             else:
                 file.write(b"+")
-                file.write(said)
+                file.write(answer)
     finally:
         os._exit(0)

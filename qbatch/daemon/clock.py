@@ -126,8 +126,7 @@ class Clock:
 
     def pause(self) -> None:
         """Stop time."""
-        if not self.is_paused:
-            self.now()
+        self.now()
         self.is_paused = True
         self.until_text = ""
 

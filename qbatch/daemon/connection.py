@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import logging
 import os
+import pwd
 import re
 import socket
 import struct
 from collections import deque
+from functools import lru_cache
 
 import msgspec
 
-from qbatch.daemon.connected_client import actor_of, permit_executor
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import permit
@@ -20,7 +22,7 @@ from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
-from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
 from qbatch.wire.resources import check_resources
@@ -39,6 +41,7 @@ MOST_LONG_WAITS = 8
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
 
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _decoder = msgspec.json.Decoder(AnyRequest)
 _encode = msgspec.json.Encoder().encode
 
@@ -50,35 +53,52 @@ class _Head(msgspec.Struct):
     id: int = 0
 
 
-class Reply(msgspec.Struct, omit_defaults=True):
-    """The reply to a request."""
+@lru_cache(maxsize=1024)
+def _names_of(uid: int, gid: int) -> tuple[str, str]:
+    """Return the names of a user and a group, or their numbers if they have no name."""
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    try:
+        return user, grp.getgrgid(gid).gr_name
+    except KeyError:
+        return user, str(gid)
 
-    id: int
-    result: object = None
-    error: ErrorRecord | None = None
 
-
-def _check_entering(core: Core, request: Request) -> None:
-    """Refuse illegal resources, and dependencies on jobs of other servers, before the request enters the journal.
+def _check_entering(core: Core, actor: Actor, request: Request) -> None:
+    """Refuse what cannot be carried out here, before the request enters the journal: an accepted job stays accepted.
 
     Raises:
-        Refusal: the message has the resource or the server, and the reason.
+        Refusal: an illegal resource, a dependency on a job of another server, or a real job of another user, because the
+            process executor runs jobs as the daemon's user only.
     """
     if not isinstance(request, Submit | Alter):
         return
+    if core.settings.executor == "process" and isinstance(request, Submit) and actor.uid != os.getuid():
+        own = _names_of(os.getuid(), os.getgid())[0]
+        raise Refusal(
+            "unsupported",
+            f"executor process runs jobs of {own} only, the user of this daemon, not of {actor.user}; start a daemon of "
+            'your own with: qbatch up (or set executor = "emulated")',
+        )
     wanted = request.spec if isinstance(request, Submit) else request.changes
-    asked, depend = wanted.resources, wanted.depend or ""
+    depend = wanted.depend or ""
     for name in re.split("[:,]", depend) if "@" in depend else ():
         check_server(core, name.partition("@")[2], os.uname().nodename)
-    if asked:
+    if wanted.resources:
         try:
-            check_resources(asked)
+            check_resources(wanted.resources)
         except ValueError as error:
             raise Refusal("bad-value", f"illegal -l value: {error}") from None
 
 
-class Connection(asyncio.Protocol):
-    """One connected client."""
+class ConnectedClient(asyncio.Protocol):
+    """One connected client.
+
+    ``waits``: its questions without an answer yet; they end with the connection.  ``is_subscribed``: it gets events.
+    ``long_answers``: held while a long answer is made; ``long_waits``: how many long answers it waits for.
+    """
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -105,8 +125,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def actor(self) -> Actor:
-        """The user of the client, with the role of the settings in force."""
-        return actor_of(self.service.settings, self.uid, self.gid)
+        """The user of the client; the daemon's own user and root are managers, others have the role of the settings in force."""
+        settings, (user, group) = self.service.settings, _names_of(self.uid, self.gid)
+        role = "operator" if user in settings.operators else "user"
+        if self.uid in (0, os.getuid()) or user in settings.managers:
+            role = "manager"
+        return Actor(self.uid, user, group, role)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the credentials that the peer had when it connected."""
@@ -115,7 +139,7 @@ class Connection(asyncio.Protocol):
         peer: socket.socket = transport.get_extra_info("socket")
         _, self.uid, self.gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         transport.set_write_buffer_limits(high=MOST_OF_CONNECTION)
-        if not self.service.take(self):
+        if not self.service.clients.accept(self):
             self.fail(0, Refusal("busy", "too many connections; try again later"))
             transport.close()
 
@@ -152,13 +176,12 @@ class Connection(asyncio.Protocol):
                 return
 
     def go_on(self) -> None:
-        """Schedule one turn for the complete requests; never two, because other clients would wait for both."""
+        """Schedule one turn for the requests that the client has sent; never two, because other clients would wait for both."""
         if not self._has_turn:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Handle complete requests, then read on."""
         self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return
@@ -178,14 +201,14 @@ class Connection(asyncio.Protocol):
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that the client has not read."""
+        """Bytes of answers that the client has not read, without events, of which all subscribers share one copy."""
         transport = self._transport
         return 0 if transport is None else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
 
     def _request(self, body: bytes) -> None:
         try:
             request = _decoder.decode(body)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        except _UNREADABLE as error:
             self._unreadable(body, error)
             return
         if request.v != PROTOCOL:
@@ -197,22 +220,17 @@ class Connection(asyncio.Protocol):
             self._bodies.appendleft(body)
             self._pause_reading()
             return
-        self._handle(request, body)
-
-    def _handle(self, request: Request, body: bytes) -> None:
-        """Pass a permitted request to the service if it is a command, else to the questions."""
         service, actor = self.service, self.actor
         try:
             permit(actor, request)
-            if isinstance(request, Command):
-                permit_executor(actor, request, service.settings.executor)
-                _check_entering(service.core, request)
-                if isinstance(request, PolicySet) and is_own(request.policy):
-                    wait_for(service, self, request, self._set_own_policy(request, body))
-                else:
-                    self._receive(request, body)
-            else:
+            if not isinstance(request, Command):
                 ask(service, self, request)
+                return
+            _check_entering(service.core, actor, request)
+            if isinstance(request, PolicySet) and is_own(request.policy):
+                wait_for(service, self, request, self._set_own_policy(request, body))
+            else:
+                self._receive(request, body)
         except Refusal as error:
             self.fail(request.id, error)
         except Exception as error:
@@ -228,15 +246,14 @@ class Connection(asyncio.Protocol):
             self._receive(request, body)
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
+        head, code = _Head(), "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
         try:
             head = msgspec.json.decode(body, type=_Head)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            self.fail(0, Refusal("bad-request", f"the request cannot be read: {error}"))
-            return
+        except _UNREADABLE:
+            code = "bad-request"
         if head.v != PROTOCOL:
             self._other_version(head.id, head.v)
         else:
-            code = "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
             self.fail(head.id, Refusal(code, f"the request cannot be read: {error}"))
 
     def _other_version(self, number: int, version: int) -> None:
@@ -250,7 +267,7 @@ class Connection(asyncio.Protocol):
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
         try:
-            body = _encode(Reply(number, result))
+            body = _encode({"id": number, "result": result})
         except Exception as error:  # the request is carried out; only its answer cannot be sent
             log.exception("the answer to %s cannot be written", self.actor.user)
             self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
@@ -263,7 +280,7 @@ class Connection(asyncio.Protocol):
 
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
-        self.put(encode(_encode(Reply(number, error=error.record))))
+        self.put(encode(_encode({"id": number, "error": error.record})))
 
     def put(self, frame: bytes) -> None:
         """Send a frame, or keep it until the client has read more; close the connection if it leaves too much unread."""
@@ -294,7 +311,8 @@ class Connection(asyncio.Protocol):
         self._is_unread = True
         self._is_read.clear()
         self._pause_reading()
-        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
+        assert self._transport is not None
+        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self._transport.abort)
 
     def resume_writing(self) -> None:
         """Continue with a client that reads again (asyncio)."""
@@ -330,11 +348,6 @@ class Connection(asyncio.Protocol):
             self._catch_up(is_last=True)
             self._transport.close()
 
-    def abort(self) -> None:
-        """Close the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
-
     def connection_lost(self, error: Exception | None) -> None:
         """Cancel the questions of a client that has gone; its commands are still carried out (asyncio)."""
         for timer in (self._stall, self._unfinished):
@@ -345,4 +358,5 @@ class Connection(asyncio.Protocol):
         for task in list(self.waits):
             task.cancel()
         self._transport = None
-        self.service.leave(self)
+        self.service.clients.discard(self)
+        self.service.unread.forget(self)

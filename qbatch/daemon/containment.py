@@ -59,10 +59,8 @@ class Containment:
         known = actor.uid, digest_of(request)
         left = self._failed.get(known, 0.0) - time.monotonic()
         if left > 0:
-            raise Refusal(
-                "failed",
-                f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds",
-            )
+            text = f"this command (frame {known[1]}) failed just now; it is not tried again for {left:.0f} seconds"
+            raise Refusal("failed", text)
 
     def command_failed(self, actor: Actor, request: Request, error: Exception) -> Refusal:
         """Note that a command raised; return the refusal for its asker."""
@@ -80,10 +78,8 @@ class Containment:
         verb, digest = type(request).__name__, digest_of(request)
         log.error("%s of %s (frame %s) failed; nothing has changed", verb, actor.user, digest, exc_info=error)
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return Refusal(
-            "failed",
-            f"{verb} failed in the server ({what}); nothing has changed; see frame {digest} in the log of the server",
-        )
+        text = f"{verb} failed in the server ({what}); nothing has changed; see frame {digest} in the log of the server"
+        return Refusal("failed", text)
 
     def step_failed(self, work: Work, error: Exception) -> Refusal:
         """Note that a step of a command raised; return the refusal for its asker."""

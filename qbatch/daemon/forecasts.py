@@ -35,8 +35,28 @@ from qbatch.results.shown import moment, span
 from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
+log = logging.getLogger("qbatch")
+
 ALL = 1 << 62
 """A number of starts that is never reached; it asks for all."""
+
+BUDGET = 30.0
+"""Seconds for one forecast; a job without a start by then has no forecast."""
+
+KEPT = 2.0
+"""Seconds for which a forecast of a long queue is used, whatever happens meanwhile."""
+
+MOST_MADE_ANEW = 2000
+"""Waiting jobs up to which every question gets a forecast of its own."""
+
+MOST_TRACKED = 10_000
+"""Jobs at most of which the first forecast is kept, to be compared with the real start."""
+
+PART = 1000
+"""Jobs that are read from a forecast before other requests have their turn."""
+
+MOST_EXPLAINED = 300
+"""The longest queue in which the comment of every job is explained in full."""
 
 
 class Expected(NamedTuple):
@@ -62,7 +82,7 @@ class AsExpected:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # run times inside the forecast are none
+        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # none of the forecast itself
 
     def run_of(self, job: BatchJob) -> int:
         """Return the expected run time of a job in all, in microseconds.
@@ -71,9 +91,8 @@ class AsExpected:
         run on, at most to its walltime.
         """
         walltime = job.prepared.walltime
-        if self._core.settings.forecast_run_times == "estimates":
-            return walltime
-        found = mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
+        is_estimate = self._core.settings.forecast_run_times == "estimates"
+        found = None if is_estimate else mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
         if found is None:
             return walltime
         return found if job.attempt is None else outlasting(found, job.walltime_used(self._core.now), walltime)
@@ -100,13 +119,20 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
     _prepare(core, now)
     starts = _Starts(core)
     wanted = set(keys)
-    held = _held_for_good(core)
+    held = 0  # waiting jobs that a user holds and nothing deletes: they wait during the whole forecast
+    if any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
+        waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
+        held = sum(bool(each.hold) and not each.unmet and not each.spec.depend for each in waiting)
+
+    def any_waits() -> bool:
+        return sum([queue.waiting for queue in core.queues.values()]) > held
+
     has_first = first <= 0  # whether these have started: of what starts later only ``keys`` are asked for
     at: int | None = now
     while at is not None:
         passes.advance(core, max(core.now, at))
         wanted.difference_update(starts.take(core.take_effects()))
-        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not _any_waits(core, held)):
+        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not any_waits()):
             has_first = True
             wanted.update(starts.unsettled)
         if has_first and not wanted:
@@ -114,7 +140,7 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
         if time.monotonic() > deadline:
             return ExpectedStarts(starts.known(), is_whole=False, was_cut=True)
         at = core.now if core.is_dirty else passes.next_due(core)
-    return ExpectedStarts(starts.known(), is_whole=at is None or not _any_waits(core, held), was_cut=False)
+    return ExpectedStarts(starts.known(), is_whole=at is None or not any_waits(), was_cut=False)
 
 
 def _prepare(core: Core, now: int) -> None:
@@ -174,15 +200,13 @@ class _Starts:
                 touched[key] = None
         for key in touched:
             job = self._core.find(key)
-            if key in self.unsettled and job is not None and self._is_settled(job):
+            if key not in self.unsettled or job is None or job.under_way.due < 0:
+                continue
+            pool = self._core.pool_of(job)
+            if pool.settings.name not in self._changes and not _is_on_trial(pool, job):  # it runs on until its end
                 self.found[key] = Expected(self.unsettled.pop(key), job.under_way.due)
                 settled.append(key)
         return settled + [JobKey(key.sequence, ARRAY) for key in settled if key.member >= 0]
-
-    def _is_settled(self, job: BatchJob) -> bool:
-        """Return whether a job that has started runs on until its end."""
-        pool = self._core.pool_of(job)
-        return job.under_way.due >= 0 and pool.settings.name not in self._changes and not _is_on_trial(pool, job)
 
     def known(self) -> dict[JobKey, Expected]:
         """Return all starts; a job with an unsettled end has the end of an uninterrupted run from now on."""
@@ -205,42 +229,9 @@ def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
     return run.expected_end < run.since + view.jobs[job.row].estimate
 
 
-def _held_for_good(core: Core) -> int:
-    """Return how many waiting jobs are held by a user and not deleted by anything: they wait during the whole forecast."""
-    if not any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
-        return 0
-    waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
-    return sum(1 for each in waiting if each.hold and not each.unmet and not each.spec.depend)
-
-
-def _any_waits(core: Core, held: int) -> bool:
-    """Return whether more jobs wait than the ``held`` ones."""
-    return sum([queue.waiting for queue in core.queues.values()]) > held
-
-
 def is_hopeful(core: Core, job: BatchJob) -> bool:
     """Return whether a job, or any of an array, waits and may start without help: its queue is started, no user holds it."""
     return core.queue(job.queue).started and any(each.is_waiting and not each.hold for each in core.members(job))
-
-
-log = logging.getLogger("qbatch")
-
-BUDGET = 30.0
-"""Seconds for one forecast; a job without a start by then has no forecast."""
-
-KEPT = 2.0
-"""Seconds for which a forecast of a long queue is used, whatever happens meanwhile."""
-
-MOST_MADE_ANEW = 2000
-"""Waiting jobs up to which every question gets a forecast of its own."""
-
-MOST_TRACKED = 10_000
-
-PART = 1000
-"""Jobs that are read from a forecast before other requests have their turn."""
-
-MOST_EXPLAINED = 300
-"""The longest queue in which the comment of every job is explained in full."""
 
 
 class Made(NamedTuple):
@@ -260,26 +251,17 @@ class Made(NamedTuple):
         return key in self.found if job is None else any(each.key in self.found for each in core.members(job))
 
 
-class Said(msgspec.Struct, array_like=True):
-    """The answer of the child: sequence number, index, start and end of each job, by start; ``is_whole`` and ``was_cut`` as
-    in :class:`ExpectedStarts`."""
-
-    jobs: list[tuple[int, int, int, int]]
-    is_whole: bool = True
-    was_cut: bool = False
-
-
+_Answer = tuple[list[tuple[int, int, int, int]], bool, bool]
+"""The answer of the child: sequence number, index, start and end of each job, by start; ``is_whole`` and ``was_cut`` as in
+:class:`ExpectedStarts`."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Said).decode
+_decode = msgspec.msgpack.Decoder(_Answer).decode
 
 
 class Forecaster:
     """Makes forecasts and tracks their error.
 
-    Args:
-        core: returns the present state, which another may replace.
-        clock: gives the instant from which a forecast continues.
-        passes: counts the passes; after each, other jobs may wait.
+    ``core`` returns the present state, which another may replace; ``passes`` counts the passes: after each, other jobs may wait.
     """
 
     def __init__(self, core: Callable[[], Core], clock: Clock, passes: PassTimes) -> None:
@@ -336,29 +318,38 @@ class Forecaster:
 
     async def _make(self) -> Made:
         core, state = self._core(), self._state()
-        loop = asyncio.get_running_loop()
         first, keys, self._asked_first, self._asked_keys = self._asked_first, self._asked_keys, 0, set()
-        said, missing = Said([]), ("", "")
+        now = max(core.now, self._clock.now())
+
+        def in_child() -> bytes:
+            serve_compiled()
+            with undisturbed():
+                found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
+            by_start = sorted(((*key, *times) for key, times in found.items()), key=itemgetter(2, 0, 1))
+            return _encode((by_start, is_whole, was_cut))
+
+        jobs: list[tuple[int, int, int, int]] = []
+        is_whole, was_cut, missing = True, False, ("", "")
         if any(queue.waiting for queue in core.queues.values()):
-            now = max(core.now, self._clock.now())
             try:
-                said = _decode(await Child(lambda: _encode(_foretold(core, now, first, keys))).said(2 * BUDGET))
+                jobs, is_whole, was_cut = _decode(await Child(in_child).answer(2 * BUDGET))
             except ChildFailed as error:
                 log.warning("no forecast: %s", error)
                 missing = ("no-forecast", "the forecast could not be made")
-        if said.was_cut:
+        reaches = ALL if is_whole or was_cut else len(jobs)
+        if was_cut:
             missing = ("not-reached", f"the forecast was not done within {BUDGET:.0f} s")
-        reaches = ALL if said.is_whole or said.was_cut else len(said.jobs)
-        if reaches != ALL:
+        elif not is_whole:
             missing = ("not-reached", "the forecast was made for other jobs and did not go so far; ask again")
         found: dict[JobKey, Expected] = {}
-        for count, (sequence, member, start, end) in enumerate(said.jobs):
+        for count, (sequence, member, start, end) in enumerate(jobs):
             if count % PART == PART - 1:
                 await asyncio.sleep(0)
             job = core.find(JobKey(sequence, member))
             if job is not None and job.is_waiting:
                 found[job.key] = Expected(start, end)
-        self._last, self._made_of, self._made_at = Made(found, reaches, missing), state, loop.time()
+        self._last, self._made_of = Made(found, reaches, missing), state
+        self._made_at = asyncio.get_running_loop().time()
         for key, expected in found.items():
             if len(self._first) >= MOST_TRACKED:
                 break
@@ -396,8 +387,8 @@ class Forecaster:
         waiting = [each for each in core.members(job) if each.is_waiting]
         starts = [made.found[each.key].start for each in waiting if each.key in made.found]
         if starts:
-            return msgspec.structs.replace(record, estimated_start=min(starts))
-        return msgspec.structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
+            return structs.replace(record, estimated_start=min(starts))
+        return structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
 
     def why_none(self, job: BatchJob, made: Made) -> tuple[str, str]:
         """Return why a waiting job is not in a forecast: code and words."""
@@ -415,30 +406,35 @@ class Forecaster:
         if not queue.started:
             return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
         pool = core.pool_of(job)
+        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
         if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:  # to explain each of them would take minutes
-            return "no-start", f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
+            return "no-start", text
         reason = self.reason(job)
-        if reason.code == "arriving":
-            return reason.code, reason.text
-        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended ({reason.text})"
-        return "no-start", text
+        return (reason.code, reason.text) if reason.code == "arriving" else ("no-start", f"{text} ({reason.text})")
 
     def reason(self, job: BatchJob) -> Reason:
-        """Return why a job waits, in words for users: instants as dates, durations in hours, users by name."""
+        """Return why a job waits, in words for users: instants as dates, durations in hours, users by name.
+
+        Policies write both in seconds of the clock, which in a live server are seconds since 1970.
+        """
         reason = reason_for(self._core(), job)
-        text = in_calendar(reason)
+        text = reason.text
+        for names, words in ((INSTANTS, moment), (SPANS, span)):
+            for name in names:
+                if name in reason.numbers:
+                    number = reason.numbers[name]
+                    text = text.replace(f"{number / 1e6:.15g} s", words(number))
         if "predicted" in reason.numbers:
             text = text.replace("of its user", f"of {job.user}")
-        return msgspec.structs.replace(reason, text=text)
+        return structs.replace(reason, text=text)
 
     def short_reason(self, job: BatchJob) -> str:
         """Return the comment of a waiting job for ``qstat -s``; it is complete if the queue is short."""
         core = self._core()
         pool = core.pool_of(job)
-        if job.is_waiting and job.state is not BatchState.QUEUED:
-            return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
-        if job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
+        is_queued = job.state is BatchState.QUEUED or not job.is_waiting
+        if not is_queued or job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
             return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:
@@ -454,28 +450,3 @@ class Forecaster:
             view = pool.engine.view()
             self._known[pool.settings.name] = (len(view.queue), view.free_procs)
         return self._known[pool.settings.name]
-
-
-def _foretold(core: Core, now: int, first: int, keys: set[JobKey]) -> Said:
-    """Make the forecast, in the child (:func:`forecast`)."""
-    serve_compiled()
-    with undisturbed():
-        found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
-    return Said(sorted(((*key, *times) for key, times in found.items()), key=_by_start), is_whole, was_cut)
-
-
-_by_start = itemgetter(2, 0, 1)
-
-
-def in_calendar(reason: Reason) -> str:
-    """Return the text of a reason with its instants as dates, and its durations in hours, minutes and seconds.
-
-    Policies write both in seconds of the clock, which in a live server are seconds since 1970.
-    """
-    text = reason.text
-    for names, words in ((INSTANTS, moment), (SPANS, span)):
-        for name in names:
-            if name in reason.numbers:
-                number = reason.numbers[name]
-                text = text.replace(f"{number / 1e6:.15g} s", words(number))
-    return text

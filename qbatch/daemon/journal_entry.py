@@ -30,11 +30,11 @@ def command(at: int, actor: Actor, body: bytes) -> bytes:
     return encode(("c", at, *actor, body))
 
 
-def report(at: int, said: Report) -> bytes:
+def report(at: int, what: Report) -> bytes:
     """Return the entry of a report."""
-    if isinstance(said, Started):
-        return encode(("r", at, "started", said.key, said.session, said.at))
-    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used, said.undelivered))
+    if isinstance(what, Started):
+        return encode(("r", at, "started", what.key, what.session, what.at))
+    return encode(("r", at, "ended", what.key, what.status, what.at, what.why, what.used, what.undelivered))
 
 
 def one_pass(at: int) -> bytes:
@@ -113,28 +113,24 @@ def give(core: Core, entry: JournalEntry) -> None:
         passes.advance(core, entry.at)
         return
     core.now = max(core.now, entry.at)
-    if entry.report is not None:
-        flow.reported(core, entry.report)
-        return
-    if entry.kind == "s":
-        settings = parse_config(entry.settings, "the configuration in the journal")
-        steps.begin(core, reconfigure(core, settings))
-        return
-    if entry.kind == "k":
-        if entry.is_last:
-            del core.works[0]
-        else:
-            steps.go_on(core)
-        return
     try:
-        if entry.place is not None:
+        if entry.report is not None:
+            flow.reported(core, entry.report)
+        elif entry.kind == "s":
+            settings = parse_config(entry.settings, "the configuration in the journal")
+            steps.begin(core, reconfigure(core, settings))
+        elif entry.kind == "k" and entry.is_last:
+            del core.works[0]
+        elif entry.kind == "k":
+            steps.go_on(core)
+        elif entry.place is not None:
             arrive(core, entry.actor, entry.request, entry.place)  # type: ignore[arg-type]
         else:
             verbs.begin(core, entry.actor, entry.request)  # type: ignore[arg-type]
     except Refusal as error:
         # It was refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
         # refusal would lose an acknowledged command.
-        if entry.kind == "c" and error.code != "refused-by-fault":
+        if entry.kind != "l" and (entry.kind, error.code) != ("c", "refused-by-fault"):
             raise
 
 

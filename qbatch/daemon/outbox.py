@@ -9,23 +9,10 @@ from collections.abc import Callable, Iterable
 
 from qbatch.daemon import attempts
 from qbatch.daemon.accounting_files import AccountingFiles
+from qbatch.daemon.core import state
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
-from qbatch.daemon.core.state import (
-    Account,
-    Allow,
-    Append,
-    Core,
-    Effect,
-    Ending,
-    Fit,
-    Forget,
-    Happening,
-    Launch,
-    Mail,
-    Send,
-    Stop,
-)
+from qbatch.daemon.core.state import Account, Append, Core, Effect, Ending, Happening, Mail
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import NOT_STARTED, Attempt, Ended, Executor, Report
 from qbatch.daemon.forecasts import Forecaster
@@ -33,7 +20,6 @@ from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import Outcome
 
 log = logging.getLogger("qbatch")
-
 
 MOST_MAILS = 8
 """Mail commands that run at the same time."""
@@ -45,10 +31,6 @@ class Waiters:
     def __init__(self) -> None:
         self._tables: dict[str, dict[JobKey, list[asyncio.Future[Outcome]]]] = {"start": {}, "end": {}}
 
-    def __len__(self) -> int:
-        """Return how many answers are promised."""
-        return sum(len(futures) for table in self._tables.values() for futures in table.values())
-
     def __bool__(self) -> bool:
         """Return whether any answer is promised."""
         return any(self._tables.values())
@@ -59,19 +41,12 @@ class Waiters:
         self._tables[until].setdefault(key, []).append(future)
         return future
 
-    def started(self, key: JobKey, outcome: Outcome) -> None:
-        """Answer the clients that waited for the start of a job."""
-        self._answer("start", key, outcome)
-
-    def ended(self, key: JobKey, outcome: Outcome) -> None:
-        """Answer the clients that waited for the end of a job, or for its start, which will not come any more."""
-        self._answer("end", key, outcome)
-        self._answer("start", key, outcome)
-
-    def _answer(self, until: str, key: JobKey, outcome: Outcome) -> None:
-        for future in self._tables[until].pop(key, ()):
-            if not future.done():
-                future.set_result(outcome)
+    def answer(self, key: JobKey, outcome: Outcome, *points: str) -> None:
+        """Answer the clients that wait for these points of a job (``start``, ``end``)."""
+        for until in points:
+            for future in self._tables[until].pop(key, ()):
+                if not future.done():
+                    future.set_result(outcome)
 
     def forget(self, until: str, futures: Iterable[asyncio.Future[Outcome]]) -> None:
         """Drop promises that are answered, or that no client waits for any more."""
@@ -87,18 +62,12 @@ class Waiters:
 class Outbox:
     """Carries out the effects of the core, in order.
 
-    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.
-
-    Args:
-        waiters: are answered when jobs start and end.
-        forecasts: are compared with what happens.
-        event_stream: sends events to subscribers.
-        report: takes the report of an attempt that cannot be made.
+    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.  ``scripts``: the directory of long
+    scripts.  ``report`` takes the report of an attempt that cannot be made.
     """
 
-    def __init__(
-        self, waiters: Waiters, forecasts: Forecaster, event_stream: EventStream, report: Callable[[Report], None]
-    ) -> None:
+    def __init__(self, waiters: Waiters, forecasts: Forecaster, event_stream: EventStream,
+                 report: Callable[[Report], None]) -> None:  # fmt: skip
         self.report = report
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
@@ -133,38 +102,33 @@ class Outbox:
             self.accounting.write(lines)
 
     def _carry_out(self, core: Core, effect: Effect) -> None:
+        executor = self.executor
         match effect:
             case Ending():
                 self._ended(effect)
-            case Launch():
-                self._launch(core, effect)
-            case Stop():
-                if self.executor is not None:
-                    self.executor.stop(effect.file_key, effect.grace / 1e6)
-            case Send():
-                if self.executor is not None:
-                    self.executor.signal(effect.file_key, effect.signal)
-            case Fit():
-                if self.executor is not None:
-                    self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
-            case Allow():
-                if self.executor is not None:
-                    self.executor.set_walltime(effect.file_key, effect.walltime / 1e6)
-            case Forget():
-                self.forget(effect.file_key)
-            case Append():
-                self._append(core, effect)
             case Mail():
                 self._mail(core.settings.mail_command, effect)
+            case _ if executor is None:  # jobs are emulated
+                return
+            case state.Launch():
+                job = core.find(effect.key)
+                if job is not None and job.attempts == effect.attempt and job.holds_hosts:
+                    self._launch(executor, core, job)
+            case state.Stop():
+                executor.stop(effect.file_key, effect.grace / 1e6)
+            case state.Send():
+                executor.signal(effect.file_key, effect.signal)
+            case state.Fit():
+                executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
+            case state.Allow():
+                executor.set_walltime(effect.file_key, effect.walltime / 1e6)
+            case state.Forget():
+                self.forget(effect.file_key)
+            case Append():
+                self._append(executor, core, effect)
 
-    def _launch(self, core: Core, effect: Launch) -> None:
-        job = core.find(effect.key)
-        if self.executor is not None and job is not None and job.attempts == effect.attempt and job.holds_hosts:
-            self._start(self.executor, core, job)
-
-    def _start(self, executor: Executor, core: Core, job: BatchJob) -> None:
-        attempt = self.attempt_of(core, job)
-        if attempt is not None:
+    def _launch(self, executor: Executor, core: Core, job: BatchJob) -> None:
+        if (attempt := self.attempt_of(core, job)) is not None:
             executor.launch(attempt)
 
     def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
@@ -181,14 +145,9 @@ class Outbox:
         self._forecasts.forget(effect.key)
         if not self._waiters:
             return
-        record = effect.record
-        outcome = Outcome(
-            name=record.id,
-            exit_status=record.exit_status,
-            state=record.state,
-            has_run=record.attempt > 0 or record.is_array,
-        )
-        self._waiters.ended(effect.key, outcome)
+        record, has_run = effect.record, effect.record.attempt > 0 or effect.record.is_array
+        outcome = Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
+        self._waiters.answer(effect.key, outcome, "end", "start")  # a start will not come any more
 
     def forget(self, file_key: str) -> None:
         """Let the executor remove the run directory of an attempt, of which the end is committed."""
@@ -201,19 +160,21 @@ class Outbox:
     def _started(self, core: Core, effect: Happening) -> None:
         self._forecasts.started(effect)
         if self._waiters and effect.key is not None:
-            self._waiters.started(effect.key, Outcome(name=core.id_of(effect.key), state="R"))
+            self._waiters.answer(effect.key, Outcome(name=core.id_of(effect.key), state="R"), "start")
 
-    def _append(self, core: Core, effect: Append) -> None:
+    def _append(self, executor: Executor, core: Core, effect: Append) -> None:
         """Append a line to a job's files; never through a link, and only to an existing file."""
         job = core.find(effect.key)
-        if job is None or self.executor is None or job.uid != os.getuid():
+        if job is None or job.uid != os.getuid():
             return
         attempt = attempts.attempt_of(core, job, {})
-        spools = self.executor.spools(job.file_key)
+        spools = executor.spools(job.file_key)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         for letter, spool, path in (("O", spools[0], attempt.output), ("E", spools[1], attempt.error)):
             if letter in effect.files and path != "/dev/null":
                 try:
-                    _append_line(spool if os.path.lexists(spool) else path, effect.text)
+                    with open(os.open(spool if os.path.lexists(spool) else path, flags), "wb", 0) as file:
+                        file.write((effect.text + "\n").encode("utf-8", "replace"))
                 except OSError as error:
                     log.warning("message for %s: %s: %s", output_path(job, "out"), path, error.strerror)
 
@@ -225,13 +186,9 @@ class Outbox:
             async with self._mailing:
                 try:
                     process = await asyncio.create_subprocess_exec(
-                        *command,
-                        *users,
-                        stdin=asyncio.subprocess.PIPE,
-                        stdout=asyncio.subprocess.DEVNULL,
-                        stderr=asyncio.subprocess.DEVNULL,
-                        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-                    )
+                        *command, *users, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+                        stderr=asyncio.subprocess.DEVNULL, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    )  # fmt: skip
                     await asyncio.wait_for(process.communicate(effect.text.encode() + b"\n"), 60)
                 except (OSError, TimeoutError) as error:
                     log.warning("mail for job %s: %s", effect.key.sequence, error or "it took too long")
@@ -249,12 +206,4 @@ class Outbox:
             for pool in core.pools:
                 for job in pool.running.values():
                     # A second launch does no harm: a running attempt is left alone, an ended one is reported again.
-                    self._start(self.executor, core, job)
-
-
-def _append_line(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        os.write(handle, (text + "\n").encode("utf-8", "replace"))
-    finally:
-        os.close(handle)
+                    self._launch(self.executor, core, job)

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qbatch.model.errors import QbatchError, UsageError
@@ -41,9 +41,7 @@ _tried: set[str] = set()
 class OwnPolicies:
     """The policies that clients may set.
 
-    Args:
-        listed: returns the policies that the configuration in force names.
-        config: the name of the configuration file.
+    ``listed`` returns the policies that the configuration in force names; ``config``: the name of the configuration file.
     """
 
     def __init__(self, listed: Callable[[], Sequence[str]], config: str) -> None:
@@ -58,24 +56,21 @@ class OwnPolicies:
             Refusal: a policy is not listed, or cannot be loaded.
         """
         for policy in policies:
-            self._permit(policy)
+            asked = own_class(policy)
+            if asked is not None and asked not in map(own_class, self._listed()):
+                is_file = self._config != "built-in"
+                place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
+                raise Refusal(
+                    "policy-not-listed",
+                    f"policy {policy[:200]!r}: the socket sets only policies of the registry (qbatch policies) and those that "
+                    f'the configuration lists; to allow it, write policies = ["{asked[:200]}"] at the top of {place}',
+                )
         for policy in policies:
             try:
                 async with self._one_at_a_time:
                     await try_out(policy)
             except UsageError as error:
                 raise Refusal("bad-value", str(error)) from None
-
-    def _permit(self, policy: str) -> None:
-        asked = own_class(policy)
-        if asked is not None and asked not in map(own_class, self._listed()):
-            is_file = self._config != "built-in"
-            place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
-            raise Refusal(
-                "policy-not-listed",
-                f"policy {policy[:200]!r}: the socket sets only policies of the registry (qbatch policies) and those that the "
-                f'configuration lists; to allow it, write policies = ["{asked[:200]}"] at the top of {place}',
-            )
 
 
 async def try_out(policy: str) -> None:
@@ -84,15 +79,10 @@ async def try_out(policy: str) -> None:
     Raises:
         UsageError: it cannot be loaded; the message has one line with the reason.
     """
-    if policy in _tried or not is_own(policy):
-        return
-    trial = _Trial(policy)
-    try:
-        while not trial.is_over():
-            await asyncio.sleep(_STEP)
-    finally:
-        trial.end()
-    trial.check()
+    if policy not in _tried and is_own(policy):
+        with _child_that_loads(policy) as is_over:
+            while not is_over():
+                await asyncio.sleep(_STEP)
 
 
 def load_tried(policy: str) -> Policy:
@@ -102,13 +92,9 @@ def load_tried(policy: str) -> Policy:
         UsageError: it cannot be loaded; the message has one line with the reason.
     """
     if policy not in _tried and is_own(policy):
-        trial = _Trial(policy)
-        try:
-            while not trial.is_over():
+        with _child_that_loads(policy) as is_over:
+            while not is_over():
                 time.sleep(_STEP)
-        finally:
-            trial.end()
-        trial.check()
     return load_policy(policy)
 
 
@@ -131,48 +117,44 @@ def policies_in(path: Path) -> list[str]:
     return [each for each in named if isinstance(each, str)]
 
 
-class _Trial:
-    """A child process that loads a policy."""
+@contextmanager
+def _child_that_loads(policy: str) -> Iterator[Callable[[], bool]]:
+    """Let a child load a policy; give a function that returns whether the child has ended or its time is over.
 
-    def __init__(self, policy: str) -> None:
-        if len(policy) > LONGEST or not policy.isprintable():
-            raise UsageError(f"policy {policy[:80]!r}: at most {LONGEST} printable letters are allowed")
-        self._policy = policy
-        self._ends = time.monotonic() + PATIENCE
-        self._is_late = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "qbatch.daemon.own_policies", policy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+    At the end the child and the processes that it started are ended.
 
-    def is_over(self) -> bool:
-        """Return whether the child has ended or its time is over.  It is not reaped, so that its number stays its own."""
-        self._is_late = time.monotonic() >= self._ends
-        return self._is_late or os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    Raises:
+        UsageError: the policy cannot be loaded.
+    """
+    if len(policy) > LONGEST or not policy.isprintable():
+        raise UsageError(f"policy {policy[:80]!r}: at most {LONGEST} printable letters are allowed")
+    deadline = time.monotonic() + PATIENCE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qbatch.daemon.own_policies", policy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
 
-    def end(self) -> None:
-        """End the child and the processes that it started."""
+    def has_ended() -> bool:  # it is not reaped, so that its number stays its own
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    try:
+        yield lambda: time.monotonic() >= deadline or has_ended()
+    finally:
+        is_late = not has_ended()
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def check(self) -> None:
-        """Raise the failure of the child, if it failed; call it after ``end``.
-
-        Raises:
-            UsageError: the policy cannot be loaded.
-        """
-        assert self._process.stdout is not None
-        with self._process.stdout as file:
-            os.set_blocking(file.fileno(), False)  # a process of the module may hold the other end
-            said = file.read() or b""
-        if said == _USABLE:
-            _tried.add(self._policy)
-            return
-        code = self._process.returncode
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        reason = f"it is not loaded after {PATIENCE:.0f} s" if self._is_late else f"it ends the process that loads it ({how})"
-        raise UsageError(said.decode("utf-8", "replace") if said else f"policy {self._policy[:200]!r}: {reason}")
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.stdout is not None
+    with process.stdout as file:
+        os.set_blocking(file.fileno(), False)  # a process of the module may hold the other end
+        answer = file.read() or b""
+    if answer == _USABLE:
+        _tried.add(policy)
+        return
+    code = process.returncode
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    reason = f"it is not loaded after {PATIENCE:.0f} s" if is_late else f"it ends the process that loads it ({how})"
+    raise UsageError(answer.decode("utf-8", "replace") if answer else f"policy {policy[:200]!r}: {reason}")
 
 
 def main(policy: str) -> None:
@@ -183,10 +165,10 @@ def main(policy: str) -> None:
         os.dup2(nothing, number)
     try:
         load_policy(policy)
-        said = _USABLE
+        text = _USABLE
     except QbatchError as error:
-        said = str(error).encode("utf-8", "replace")
-    os.write(answer, said[:4096])
+        text = str(error).encode("utf-8", "replace")
+    os.write(answer, text[:4096])
     os._exit(0)  # despite threads and exit functions of the module
 
 

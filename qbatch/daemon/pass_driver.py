@@ -8,21 +8,24 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import FOREVER, Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
-from qbatch.daemon.connected_client import ConnectedClient
-from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import passes, steps
-from qbatch.daemon.core.state import Core
-from qbatch.daemon.event_stream import EventStream
-from qbatch.daemon.sources import LiveSource
+from qbatch.daemon.sources import JobSource
+from qbatch.model.errors import DecisionError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 
-Asker = tuple[ConnectedClient, int] | asyncio.Future[object]
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
+    from qbatch.daemon.service import Service
+
+Asker: TypeAlias = "tuple[ConnectedClient, int] | asyncio.Future[object]"
 """The receiver of an answer: a client with the number of its request, or a task of the server."""
 
 SLICE = 0.008
@@ -41,59 +44,14 @@ LONGEST_PAUSE = 0.25
 """Seconds between two passes at most, after a long one, so that commands get their turn."""
 
 
-class Driven(Protocol):
-    """The service that the drivers act on."""
-
-    core: Core
-    event_stream: EventStream
-    failure: BaseException | None
-    containment: Containment
-    pass_driver: PassDriver
-    is_full: bool
-
-    @property
-    def uncommitted(self) -> int:
-        """Entries of the journal that wait for a commit."""
-        ...
-
-    def journal(self, *entries: bytes) -> None:
-        """Add entries to the next commit."""
-        ...
-
-    def collect(self) -> None:
-        """Take the new effects from the core's outbox; a commit follows."""
-        ...
-
-    def answer(self, client: ConnectedClient, number: int, result: object) -> None:
-        """Answer a request when its effect is committed."""
-        ...
-
-    def clock_record(self) -> ClockRecord:
-        """Return the clock with the progress of the log."""
-        ...
-
-    def fail(self, error: BaseException) -> None:
-        """Stop the server after an unexpected error."""
-        ...
-
-    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
-        """Handle an exception of a pass; ``is_again``: the pass before it raised too."""
-        ...
-
-
 class PassDriver:
-    """Decides when a service makes its passes, and makes them.
-
-    Args:
-        service: the service that it drives.
-        clock: gives the present instant.
-        trace: the workload log of which jobs arrive by themselves, if there is one.
+    """Decides when a service makes its passes, and makes them; ``trace``: the source of jobs that arrive by themselves, if any.
 
     ``is_owed``: a command of several steps is done, and a pass may be made before the next such command.  ``breakpoint``: is
     called after each pass; when it returns True, the clock is paused and the breakpoint removed.
     """
 
-    def __init__(self, service: Driven, clock: Clock, trace: LiveSource | None) -> None:
+    def __init__(self, service: Service, clock: Clock, trace: JobSource | None) -> None:
         self.clock = clock
         self.trace = trace
         self.pass_times = PassTimes()
@@ -109,11 +67,15 @@ class PassDriver:
     def next_due(self) -> int | None:
         """Return the next instant at which something happens by itself."""
         due = passes.next_due(self._service.core)
+        arrival = self.trace.next_instant() if self.trace is not None else None
+        return due if arrival is None else arrival if due is None else min(due, arrival)
+
+    def clock_record(self) -> ClockRecord:
+        """Return the clock with the progress of the log."""
+        record = self.clock.record()
         if self.trace is not None:
-            arrival = self.trace.next_instant()
-            if arrival is not None and (due is None or arrival < due):
-                due = arrival
-        return due
+            record = structs.replace(record, log_arrived=self._service.core.log_arrived, log_jobs=self.trace.size)
+        return record
 
     def instant(self) -> int:
         """Return the instant with which a command is stamped: now, or the next due instant if that is earlier."""
@@ -143,24 +105,19 @@ class PassDriver:
         except Exception as error:
             self._service.fail(error)
             return
-        self._stop_where_asked()
-        self._service.event_stream.clock(self._service.core, self._service.clock_record)
+        clock = self.clock
+        if not (clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty):
+            due = self.next_due()
+            if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
+                clock.reach(clock.until)  # time was to run until this instant; it stops here even if nothing happens
+                clock.pause()
+                clock.until = FOREVER
+        self._service.event_stream.clock(self._service.core, self.clock_record)
         self.schedule()
 
     def hold(self) -> None:
         """Handle nothing any more, because the daemon is about to stop."""
         self._rest_until = math.inf
-
-    def _stop_where_asked(self) -> None:
-        """Stop time at the instant until which it was to run, even if nothing happens then."""
-        clock = self.clock
-        if clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty:
-            return
-        due = self.next_due()
-        if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
-            clock.reach(clock.until)
-            clock.pause()
-            clock.until = FOREVER
 
     def _step(self) -> bool:
         """Handle one instant if one is due; return whether one was."""
@@ -185,7 +142,11 @@ class PassDriver:
             arrivals = self.trace.take(core, at) if self.trace is not None else []
             passes.advance(core, at)
         except Exception as error:
-            service.pass_failed(error, is_again=self._has_failed)
+            if self._has_failed or isinstance(error, DecisionError):
+                service.fail(error)
+            else:  # the state is read from disk, and the jobs before the pass are held
+                service.containment.pass_failed(error)
+                service.commit_soon()
             self._has_failed = True
             return False
         self._has_failed = self.is_owed = False
@@ -197,8 +158,7 @@ class PassDriver:
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
-        if self.breakpoint is not None:
-            self.stop_at_breakpoint()
+        self.stop_at_breakpoint()
         return service.uncommitted < MOST_UNCOMMITTED
 
     def stop_at_breakpoint(self) -> None:
@@ -233,22 +193,17 @@ class PassDriver:
             return
         if self._service.core.works and not self.is_owed:
             return
-        delay: float | None = None
         due = self.next_due()
         if self.clock.until < FOREVER:
             due = self.clock.until if due is None else min(due, self.clock.until)
-        if due is not None:
-            delay = self.clock.delay(due)
+        delay = None if due is None else self.clock.delay(due)
         if self._service.core.is_dirty and not self.clock.is_paused:
             pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
             delay = min(pause, delay if delay is not None else 3600.0)
         if delay is None:
             return
-        delay = max(delay, self._rest_until - self._loop.time())
-        if delay <= 0:
-            self._timer = self._loop.call_later(0, self.move_on)
-        else:
-            self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+        delay = max(delay, self._rest_until - self._loop.time(), 0)
+        self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
 
     def rest(self, seconds: float) -> None:
         """Handle nothing for so many seconds."""
@@ -261,7 +216,7 @@ class WorkDriver:
     A full disk stops them until there is space.  No client waits for a command that was under way when the daemon started.
     """
 
-    def __init__(self, service: Driven) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._askers: deque[Asker | None] = deque([None] * len(service.core.works))
         self._must_give_up = False

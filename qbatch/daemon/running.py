@@ -12,7 +12,7 @@ from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Executor
 from qbatch.daemon.restore import RESTORED
 from qbatch.daemon.service import Service
-from qbatch.daemon.settings import Pool, Settings
+from qbatch.daemon.settings import Settings
 from qbatch.model.errors import InputError
 from qbatch.model.machine import Host
 from qbatch.wire.errors import Refusal
@@ -26,9 +26,8 @@ OURS = "dask: "
 
 def clusters_of(settings: Settings) -> tuple[tuple[object, ...], ...]:
     """Return the settings that must not change while a daemon runs: its pools of Dask workers, and their places."""
-    return tuple(
-        (pool.name, pool.address, pool.directory, pool.timeout) for pool in settings.pools if pool.executor == "dask"
-    )
+    dask = [pool for pool in settings.pools if pool.executor == "dask"]
+    return tuple((pool.name, pool.address, pool.directory, pool.timeout) for pool in dask)
 
 
 class CoreGate:
@@ -47,16 +46,16 @@ class CoreGate:
     def take_down(self, name: str, why: str) -> None:
         """Take a host down, even if it is closed; an operator's comment stays."""
         is_shut, is_down, comment = self._state_of(name)
-        said = f"{OURS}{why}"[:200]
+        text = f"{OURS}{why}"[:200]
         is_ours = not is_shut or comment.startswith(OURS)
-        if not is_down or (is_ours and comment != said):
-            self._tell(HostControl(hosts=(name,), action="down", comment=said if is_ours else None))
+        if not is_down or (is_ours and comment != text):
+            self._command(HostControl(hosts=(name,), action="down", comment=text if is_ours else None))
 
     def bring_up(self, name: str) -> None:
         """Bring a host up, unless an operator closed it."""
         is_shut, _, comment = self._state_of(name)
         if is_shut and comment.startswith(OURS):
-            self._tell(HostControl(hosts=(name,), action="up", comment=""))
+            self._command(HostControl(hosts=(name,), action="up", comment=""))
 
     def _state_of(self, name: str) -> tuple[bool, bool, str]:
         core = self._service.core
@@ -66,7 +65,7 @@ class CoreGate:
         pool = core.pools[number]
         return place in pool.shut, place in pool.down, pool.host_comments.get(place, "")
 
-    def _tell(self, request: HostControl) -> None:
+    def _command(self, request: HostControl) -> None:
         if self._service.containment.is_spoiled:  # it is repeated at the next look, when the state was read from disk
             return
         try:
@@ -75,9 +74,7 @@ class CoreGate:
             log.warning("host %s %s: %s", request.hosts[0], request.action, error)
 
 
-async def begin(
-    service: Service, *, socket_path: str, mode: str, surroundings: dict[str, str]
-) -> Executor | None:  # fmt: skip
+async def begin(service: Service, socket_path: str, mode: str, surroundings: dict[str, str]) -> Executor | None:
     """Make the executor of a service's jobs and let it find running attempts again; None: jobs are emulated.
 
     Raises:
@@ -89,14 +86,17 @@ async def begin(
         raise InputError(
             "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
         )
-    executor = _make(service)
-    service.outbox.executor = executor
-    service.outbox.scripts = str(service.scripts.directory)
-    service.outbox.surroundings = {
-        "QBATCH_SOCKET": socket_path,
-        "QBATCH_BIN": _commands(service.store.directory),
-        **surroundings,
-    }
+    executor, outbox, store = _make(service), service.outbox, service.store.directory
+    outbox.executor = executor
+    outbox.scripts = str(service.scripts.directory)
+    commands = os.environ.get("QBATCH_BIN", "")
+    if not commands:  # links to the PBS commands only, not to this Python
+        commands = str(store / "bin")
+        try:
+            link_commands(commands)
+        except (InputError, OSError) as error:
+            log.warning("jobs do not find the PBS commands: %s", error)
+    outbox.surroundings = {"QBATCH_SOCKET": socket_path, "QBATCH_BIN": commands, **surroundings}
     try:
         await _recover(service, executor)
     except BaseException:
@@ -114,10 +114,6 @@ def _make(service: Service) -> Executor:
     pools = [pool for pool in service.settings.pools if pool.executor == "dask"]
     if not pools:
         return local
-    return _with_clusters(service, local, pools)
-
-
-def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Executor:
     from qbatch.daemon.executors.dask_cluster import require_dask
 
     for pool in pools:
@@ -141,13 +137,11 @@ def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Exec
 def _identity(base: Path) -> str:
     """Return the name of this store on the workers."""
     path = base / ".identity"  # not a valid name of a pool; the directories of pools are in the same place
-    try:
-        return path.read_text(encoding="ascii")
-    except FileNotFoundError:
+    if not path.exists():
         temporary = base / ".identity.tmp"
         temporary.write_text(os.urandom(16).hex(), encoding="ascii")
         temporary.replace(path)
-        return path.read_text(encoding="ascii")
+    return path.read_text(encoding="ascii")
 
 
 async def _recover(service: Service, executor: Executor) -> None:
@@ -176,16 +170,3 @@ async def _recover(service: Service, executor: Executor) -> None:
             executor.signal(job.file_key, signal.SIGCONT)
         if job.ending:
             executor.stop(job.file_key, core.settings.kill_delay / 1e6)
-
-
-def _commands(store: Path) -> str:
-    """Return the directory that jobs get on PATH: links to the PBS commands only, not to this Python."""
-    directory = os.environ.get("QBATCH_BIN", "")
-    if directory:
-        return directory
-    directory = str(store / "bin")
-    try:
-        link_commands(directory)
-    except (InputError, OSError) as error:
-        log.warning("jobs do not find the PBS commands: %s", error)
-    return directory

@@ -6,12 +6,9 @@ daemon grow with it.  A file is synced before its upload is answered, so that an
 power failure.  The supervisor of an attempt copies it from here.  A script that no live job names is removed an hour after its
 last use.  A backup does not contain these files: a job without its script ends with -1 and a message.
 
-    UID-UPLOAD.part     the pieces of an upload so far
-    UID-UPLOAD.whole    all pieces while their digest is computed; none is added any more
-    DIGEST              a script
-    UID-DIGEST.owner    empty; this user sent the script, which counts against the user's limits
-
-Each user has limits of bytes, files and uploads under way, whatever others have.
+``UID-UPLOAD.part`` has the pieces of an upload so far, and ``UID-UPLOAD.whole`` all of them while their digest is computed.
+``DIGEST`` is a script; an empty file ``UID-DIGEST.owner`` marks a user that has sent it.  Each user has limits of bytes, files
+and uploads under way, whatever others have.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from qbatch.daemon.executors.supervision.files import sync_directory
@@ -48,27 +46,22 @@ _OWNED = re.compile(r"([0-9]+)-([0-9a-f]+)\.(part|whole|owner)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class _Room:
-    """The scripts of a user, counted against the limits."""
+@dataclass
+class _Usage:
+    """The scripts of a user, counted against the limits: ``size`` in bytes."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.scripts = 0
-        self.uploads = 0
+    size: int = 0
+    scripts: int = 0
+    uploads: int = 0
 
 
 class Scripts:
-    """The directory of long scripts.
-
-    Args:
-        directory: is made when it is first needed.
-        named: returns the digests that live jobs name.
-    """
+    """The directory of long scripts, which is made when it is first needed; ``named`` returns the digests that live jobs name."""
 
     def __init__(self, directory: Path, named: Callable[[], set[str]]) -> None:
         self.directory = directory
         self._named = named
-        self._rooms: dict[int, _Room] | None = None
+        self._usage: dict[int, _Usage] | None = None
 
     def append(self, uid: int, upload: str, offset: int, data: bytes) -> None:
         """Append a piece to an upload of a user.
@@ -82,14 +75,14 @@ class Scripts:
         try:
             if offset == 0:  # an upload of this name begins anew
                 path.unlink(missing_ok=True)
-            room = self._room_of(uid, is_new=offset == 0, more=len(data))
+            usage = self._usage_of(uid, is_new=offset == 0, more=len(data))
             flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             flags |= 0 if offset else os.O_CREAT | os.O_EXCL
             with open(os.open(path, flags, 0o600), "ab") as stream:
                 if stream.tell() != offset:
                     raise Refusal("bad-value", f"upload: {stream.tell()} bytes have come; the piece begins at {offset}")
                 stream.write(data)
-            room.bytes += len(data)
+            usage.size += len(data)
         except FileNotFoundError:
             raise Refusal("bad-value", f"upload: 0 bytes have come; the piece begins at {offset}") from None
         except OSError as error:
@@ -123,7 +116,8 @@ class Scripts:
                     whole.unlink()
                     raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
                 os.fsync(stream.fileno())
-            os.close(os.open(self._owner(uid, digest), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            owner = self.directory / f"{uid}-{digest}.owner"
+            os.close(os.open(owner, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             os.replace(whole, self.path_of(digest))
             sync_directory(self.directory)
             sync_directory(self.directory.parent)
@@ -135,10 +129,9 @@ class Scripts:
         if error.errno not in _FULL:
             return Refusal("failed", f"{path}: {error.strerror}")
         path.unlink(missing_ok=True)
-        self._rooms = None
-        return Refusal(
-            "storage-full", f"the disk of {self.directory} is full: the script cannot be taken until there is space"
-        )
+        self._usage = None
+        text = f"the disk of {self.directory} is full: the script cannot be taken until there is space"
+        return Refusal("storage-full", text)
 
     def require(self, digest: str) -> None:
         """Keep a script from now on for a submission that names it.
@@ -166,31 +159,28 @@ class Scripts:
             raise Refusal("bad-value", f"{upload[:64]!r} is no name of an upload: 8 to 64 letters of 0-9 and a-f")
         return self.directory / f"{uid}-{upload}.part"
 
-    def _owner(self, uid: int, digest: str) -> Path:
-        return self.directory / f"{uid}-{digest}.owner"
-
-    def _room_of(self, uid: int, *, is_new: bool, more: int) -> _Room:
+    def _usage_of(self, uid: int, *, is_new: bool, more: int) -> _Usage:
         """Return the counts of a user.  ``more``: bytes to come; ``is_new``: they belong to a new script.
 
         Raises:
             Refusal: the user would exceed a limit.
         """
-        room = None if self._rooms is None else self._rooms.get(uid)
-        if is_new or room is None or room.bytes + more > MOST_BYTES:
+        usage = None if self._usage is None else self._usage.get(uid)
+        if is_new or usage is None or usage.size + more > MOST_BYTES:
             self.directory.mkdir(mode=0o700, exist_ok=True)
-            self._rooms = self._count()
-            room = self._rooms.setdefault(uid, _Room())
+            self._usage = self._count()
+            usage = self._usage.setdefault(uid, _Usage())
         for has, most, what in (
-            (room.bytes + more, MOST_BYTES, "bytes of long scripts"),
-            (room.scripts + is_new, MOST_SCRIPTS, "long scripts"),
-            (room.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
+            (usage.size + more, MOST_BYTES, "bytes of long scripts"),
+            (usage.scripts + is_new, MOST_SCRIPTS, "long scripts"),
+            (usage.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
         ):
             if has > most:
                 text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job go within two hours"
                 raise Refusal("busy", text)
-        return room
+        return usage
 
-    def _count(self) -> dict[int, _Room]:
+    def _count(self) -> dict[int, _Usage]:
         """Remove unused files, and return the counts of each user."""
         oldest = time.time() - KEPT
         files: dict[str, os.stat_result] = {}
@@ -205,7 +195,7 @@ class Scripts:
             else:
                 (self.directory / name).unlink(missing_ok=True)
                 del files[name]
-        rooms: dict[int, _Room] = {}
+        found: dict[int, _Usage] = {}
         for name, about in files.items():
             if (owned := _OWNED.fullmatch(name)) is None:
                 continue
@@ -214,8 +204,8 @@ class Scripts:
                 if about.st_mtime < oldest:
                     (self.directory / name).unlink(missing_ok=True)
                 continue
-            room = rooms.setdefault(uid, _Room())
-            room.bytes += files[of].st_size if kind == "owner" else about.st_size
-            room.scripts += 1
-            room.uploads += kind != "owner"
-        return rooms
+            usage = found.setdefault(uid, _Usage())
+            usage.size += files[of].st_size if kind == "owner" else about.st_size
+            usage.scripts += 1
+            usage.uploads += kind != "owner"
+        return found

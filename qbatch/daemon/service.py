@@ -17,15 +17,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import flow, steps, submission
 from qbatch.daemon.core.reconfigure import reconfigure
@@ -41,13 +39,15 @@ from qbatch.daemon.pass_driver import Asker, PassDriver, WorkDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
-from qbatch.daemon.sources import LiveSource
+from qbatch.daemon.sources import JobSource
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.unread import Unread
 from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Hold, Request, Submit
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 log = logging.getLogger("qbatch")
 
@@ -74,6 +74,26 @@ Result = TypeVar("Result")
 
 class Stopped(QbatchError):  # noqa: N818 - the name states what the server has done
     """The server had to stop after an unexpected error (exit code 1); its log has the traceback."""
+
+
+class Clients(set["ConnectedClient"]):
+    """The connected clients: ``most`` at the same time."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def accept(self, client: ConnectedClient) -> bool:
+        """Add a client, if there are connections left for its user; no user may have all of them."""
+        of_one = self.most - self.most // 8
+        if len(self) >= of_one and (len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one):
+            return False
+        self.add(client)
+        return True
+
+    def subscribers(self) -> list[ConnectedClient]:
+        """Return the clients that get events."""
+        return [client for client in self if client.is_subscribed]
 
 
 class CommitGroup:
@@ -138,24 +158,19 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
 class Service:
     """One running batch server.
 
-    Args:
-        core: the recovered state, with the settings in force.
-        store: an open store.
-        clock: a clock at the instant from which to continue.
-        rebuild: reads the state from the store again, after a commit without space on the disk or a command that raised.
-        instance: the process around it.
-        trace: the workload log of which jobs arrive by themselves, if there is one.
+    ``core``: the recovered state, with the settings in force.  ``clock``: at the instant from which to continue.  ``rebuild``:
+    reads the state from the store again, after a commit without space on the disk or a command that raised.  ``instance``: the
+    process around it.  ``trace``: the source of jobs that arrive by themselves, if there is one.
     """
 
-    def __init__(self, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
-                 trace: LiveSource | None = None) -> None:  # fmt: skip
+    def __init__(self, core: Core, store: Store, clock: Clock, rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
+                 trace: JobSource | None = None) -> None:  # fmt: skip
         self.core = core
         self.store = store
         self.clock = clock
         self.trace = trace
         self.instance = instance
-        self.clients: set[ConnectedClient] = set()
+        self.clients = Clients(instance.most_connections)
         self.unread = Unread()
         self.containment = Containment()
         self.waiters = Waiters()
@@ -163,7 +178,7 @@ class Service:
         self.pass_driver = PassDriver(self, clock, trace)
         self.works = WorkDriver(self)
         self.forecasts = Forecaster(lambda: self.core, clock, self.pass_driver.pass_times)
-        self.event_stream = EventStream(self.subscribers)
+        self.event_stream = EventStream(self.clients.subscribers)
         self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
         self.shadows = ShadowProcess(self)
@@ -178,7 +193,7 @@ class Service:
         self._rebuild = rebuild
         self._group = CommitGroup()
         self._work = asyncio.Event()
-        self._commit_lock = asyncio.Lock()
+        self.commit_lock = asyncio.Lock()
 
     # Commands
 
@@ -191,22 +206,6 @@ class Service:
     def now(self) -> int:
         """The present instant of the clock, or the instant of the state if that is later."""
         return max(self.core.now, self.clock.now())
-
-    def take(self, client: ConnectedClient) -> bool:
-        """Accept a client, if there are connections left for its user; no user may have all of them."""
-        most = self.instance.most_connections
-        of_one = most - most // 8
-        if len(self.clients) >= of_one and (
-            len(self.clients) >= most or sum(each.uid == client.uid for each in self.clients) >= of_one
-        ):
-            return False
-        self.clients.add(client)
-        return True
-
-    def leave(self, client: ConnectedClient) -> None:
-        """Forget a client that has gone."""
-        self.clients.discard(client)
-        self.unread.forget(client)
 
     def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
         """Carry out a permitted request that changes the core; its reply is sent when its effect is committed.
@@ -275,51 +274,43 @@ class Service:
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
         if self.is_full:
-            raise Refusal(
-                "storage-full", f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
-            )
+            text = f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
+            raise Refusal("storage-full", text)
         if len(self._group.replies) >= MOST_WAITING:
             raise Refusal("busy", "too many commands wait for the disk; try again in a second")
 
     def is_at_rest(self) -> bool:
         """Return whether everything that was received is committed."""
-        return self._group.is_empty and not self._commit_lock.locked()
+        return self._group.is_empty and not self.commit_lock.locked()
 
     def commit_soon(self) -> None:
         """Commit what was received, even if nothing in it has an effect."""
         self._work.set()
 
-    def report(self, said: Report) -> None:
+    def report(self, report: Report) -> None:
         """Apply a report of the executor; a report that cannot be applied now is asked for again after the recovery."""
         if self.containment.is_spoiled:
             return
-        if isinstance(said, Ended) and self.containment.has_failed(said.key):
-            said = Ended(said.key, LOST, said.at, "the report of its end cannot be taken")
-        if flow.job_of_attempt(self.core, said.key) is None:
-            if isinstance(said, Ended):
-                self.outbox.forget(said.key)
+        if isinstance(report, Ended) and self.containment.has_failed(report.key):
+            report = Ended(report.key, LOST, report.at, "the report of its end cannot be taken")
+        if flow.job_of_attempt(self.core, report.key) is None:
+            if isinstance(report, Ended):
+                self.outbox.forget(report.key)
             return
         count = len(self._group.entries)
         try:
             self.core.now = max(self.core.now, self.pass_driver.instant())
-            self._group.entries.append(journal_entry.report(self.core.now, said))
-            flow.reported(self.core, said)
+            self._group.entries.append(journal_entry.report(self.core.now, report))
+            flow.reported(self.core, report)
             self.collect()
         except Exception as error:
-            if self.containment.report_failed(said.key, error):
+            if self.containment.report_failed(report.key, error):
                 del self._group.entries[count:]
                 self._work.set()
             else:
                 self.fail(error)
 
     # Commits
-
-    def clock_record(self) -> ClockRecord:
-        """Return the clock with the progress of the log."""
-        record = self.clock.record()
-        if self.trace is not None:
-            record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.trace.size)
-        return record
 
     @property
     def uncommitted(self) -> int:
@@ -350,7 +341,7 @@ class Service:
             if self.failure is not None:
                 raise self.failure
             while self._is_unsettled():
-                async with self._commit_lock:
+                async with self.commit_lock:
                     await self._commit_group()
                 if self.failure is not None:
                     raise self.failure
@@ -368,7 +359,7 @@ class Service:
 
         ``is_past_snapshot``: wait until the journal is beyond the snapshot, so that the next snapshot gets a file of its own.
         """
-        async with self._commit_lock:
+        async with self.commit_lock:
             await to_its_end(self._settle(is_past_snapshot=is_past_snapshot))
             yield
 
@@ -386,12 +377,12 @@ class Service:
 
     async def committed(self) -> None:
         """Wait until everything received by now is committed; commands of several steps need not be finished."""
-        async with self._commit_lock:
+        async with self.commit_lock:
             if not self._group.is_empty:
                 await to_its_end(self._commit_group())
 
     async def reconfigure(self, settings: Settings) -> None:
-        """Change the settings; the change is journaled as a command is.
+        """Change the settings; the change is journaled like a command.
 
         Raises:
             InputError: the settings cannot be used; nothing has changed.
@@ -416,15 +407,6 @@ class Service:
             asked = self.settings.shadows
             self.shadows.begin_again(asked if asked != before else self.shadows.policies)
 
-    async def gets_on(self, seconds: float) -> bool:
-        """Return whether the committer works: an empty group passes it within so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                async with self._commit_lock:
-                    return self.failure is None
-        except TimeoutError:
-            return False
-
     async def _commit_group(self) -> None:
         if self.failure is not None:  # the state cannot be trusted: nothing is written or answered any more
             if isinstance(self.failure, DecisionError):
@@ -444,8 +426,11 @@ class Service:
                     client.reply(number, result)
             self.outbox.carry_out(self.core, group.outbox)
             self.shadows.follow(group.entries)
-        if is_recovered:
-            self._go_on()
+        if is_recovered:  # missed reports are asked for, clients and passes have their turn
+            self.outbox.after_rebuild(self.core)
+            for client in list(self.clients):
+                client.go_on()
+            self.pass_driver.schedule()
 
     def _is_unsettled(self) -> bool:
         return self.works.is_due() or not self._group.is_empty or self.containment.is_spoiled
@@ -460,7 +445,7 @@ class Service:
             except StorageFull:
                 await self._out_of_space(group)
                 return None
-            except StorageError as error:  # whoever waits for this commit, the daemon stops
+            except StorageError as error:  # the daemon stops, even if a question waits for this commit
                 self.fail(error)
                 raise
             self.commits += 1
@@ -479,26 +464,17 @@ class Service:
             why = "held: the pass that was to schedule it failed; see the log of the server"
             self.command(Hold(jobs=recovered.touched, kinds="s", comment=why))
 
-    def _go_on(self) -> None:
-        """Continue after the state was read from disk: ask for missed reports, let clients and passes have their turn."""
-        self.outbox.after_rebuild(self.core)
-        for client in list(self.clients):
-            client.go_on()
-        self.pass_driver.schedule()
-
     async def _out_of_space(self, group: CommitGroup) -> None:
         """Refuse the askers of a group that was not written, go back to the state on disk, and wait for space."""
         was_full, self.is_full = self.is_full, True
         if not was_full:
             log.error("the disk of %s is full: submissions are refused", self.store.directory)
         self.store.free_reserve()
-        lost, self._group = [group, self._group], CommitGroup()
-        for each in lost:
-            for client, number, _ in each.replies:
-                client.settled()
-                client.fail(
-                    number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
-                )
+        refusal = Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
+        for client, number, _ in (*group.replies, *self._group.replies):
+            client.settled()
+            client.fail(number, refusal)
+        self._group = CommitGroup()
         self.pass_driver.rest(AGAIN)
         self.core = (await self._rebuild()).core
         # Reports of the meantime were applied to the lost state; they are asked for again.
@@ -509,7 +485,7 @@ class Service:
         self.pass_driver.schedule()
 
     def _try_space(self) -> None:
-        if self.store.has_space():
+        if self.store.reserve_space():
             log.warning("there is space in %s again", self.store.directory)
             self.is_full = False
             self._work.set()
@@ -520,33 +496,18 @@ class Service:
 
     # Ends
 
-    def subscribers(self) -> list[ConnectedClient]:
-        """Return the clients that get events."""
-        return [client for client in self.clients if client.is_subscribed]
-
     def stop(self, reason: str) -> None:
         """Commit what was received and stop; jobs run on."""
         self.stop_reason = self.stop_reason or reason
         self._work.set()
-
-    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
-        """Read the state from disk after a failed pass and hold the jobs before it; after a second failure, stop the server."""
-        if is_again or isinstance(error, DecisionError):
-            self.fail(error)
-        else:
-            self.containment.pass_failed(error)
-            self._work.set()
 
     def fail(self, error: BaseException) -> None:
         """Stop after an unexpected error without an answer to any client; the next start recovers."""
         is_known = isinstance(error, QbatchError)
         log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=None if is_known else error)
         if self.failure is None:
+            self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
             if isinstance(error, DecisionError):
                 again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
                 self.failure = DecisionError(f"{error}; {again}")
-            else:
-                self.failure = (
-                    error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
-                )
         self._work.set()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from qbatch.daemon.executors.supervision.usage import CODES
 from qbatch.daemon.own_policies import load_tried
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Host, Machine, expand_names, parse_memory
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy, own_class
@@ -57,9 +57,9 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", _text(value)):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", text := _text(value)):
         raise ValueError(f"{value!r} is not a name: write a letter, then up to 14 letters, digits, - or _")
-    return str(value)
+    return text
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -81,9 +81,9 @@ def _integer(value: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    if _integer(value) < 1:
+    if (number := _integer(value)) < 1:
         raise ValueError(f"{value!r} is not a whole number of at least 1")
-    return int(value)
+    return number
 
 
 def duration(value: Any) -> int | None:
@@ -104,11 +104,15 @@ def _hosts(value: Any) -> list[str]:
     return found
 
 
-def check_host_names(names: list[str]) -> None:
-    """Raise ValueError for a name of a host that PBS clients could not read."""
+def check_host_names(names: Iterable[str]) -> None:
+    """Refuse a name of a host that PBS clients could not read.
+
+    Raises:
+        InputError: the message has the first such name.
+    """
     for each in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
-            raise ValueError(f"{each!r} is not a name of a host: write letters, digits, - and _ (PBS clients cut at a dot)")
+            raise InputError(f"{each!r} is not a name of a host: write letters, digits, - and _ (PBS clients cut at a dot)")
 
 
 def _machine(value: Any) -> Any:
@@ -118,8 +122,8 @@ def _machine(value: Any) -> Any:
 
 
 def _policy(value: Any) -> str:
-    load_tried(_text(value))
-    return str(value)
+    load_tried(text := _text(value))
+    return text
 
 
 def _own_policies(value: Any) -> tuple[str, ...]:
@@ -164,8 +168,8 @@ def _address(value: Any) -> str:
 
 
 def _runtime(value: Any) -> str:
-    parse_runtime(_text(value))
-    return str(value)
+    parse_runtime(text := _text(value))
+    return text
 
 
 _FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
@@ -200,11 +204,10 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 
 def _some_of(known: Collection[str]) -> Callable[[Any], tuple[str, ...]]:
     def read(value: Any) -> tuple[str, ...]:
-        names = _texts(value)
-        for each in names:
+        for each in _texts(value):
             if each not in known:
                 raise ValueError(f"{each!r} is none of {', '.join(known)}")
-        return names
+        return tuple(value)
 
     return read
 
@@ -239,8 +242,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         Texts, Key(_some_of(CODES), f"what ends a job that uses more than it asked for: {', '.join(CODES)}")
     ] = ENFORCED
     executor: Annotated[
-        str,
-        Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top"),
+        str, Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top")
     ] = ""
     address: Annotated[str, Key(_address, 'the Dask scheduler, "tcp://head:8786" (with executor dask)', "none")] = ""
     directory: Annotated[str, Key(_text, 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)')] = ""
@@ -320,10 +322,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     policies: Annotated[
         Texts,
-        Key(
-            _own_policies,
-            'your own policies ("module:Class") that clients may set, in addition to those of qbatch policies',
-        ),
+        Key(_own_policies, 'your own policies ("module:Class") that clients may set, in addition to those of qbatch policies'),
     ] = ()
     custom_resources: Annotated[
         Texts, Key(_texts, "resources that jobs may name in addition to those of PBS; shown, never counted")
@@ -333,11 +332,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     forecast_run_times: Annotated[
         str,
-        Key(
-            _one_of("estimates", "predictions"),
-            "how forecasts end jobs: by estimates (walltimes), or by predictions from the last two jobs of each user",
-        ),
-    ] = "estimates"
+        Key(_one_of("estimates", "predictions"),
+            "how forecasts end jobs: by estimates (walltimes), or by predictions from the last two jobs of each user"),
+    ] = "estimates"  # fmt: skip
     login_shell: Annotated[
         bool, Key(_flag, "whether a job's shell is a login shell and reads the profile files, as in OpenPBS")
     ] = True

@@ -41,20 +41,16 @@ class Snapshots:
         """
         try:
             async with self.service.quiet(is_past_snapshot=True):
-                await self.write()
+                store, core = self.service.store, self.service.core
+                data = state_snapshot.dump(core)
+                self._last_size = len(data)
+                number = store.number
+                store.write_snapshot(number, data)
+                await store.adopt_snapshot(number, as_toml(core.settings))
         except (OSError, StorageFull) as error:
             if is_needed:
                 raise StorageError(f"snapshot: {self.service.store.directory}: {error}") from error
             log.error("snapshot: %s: %s; the journal keeps growing", self.service.store.directory, error)
-
-    async def write(self) -> None:
-        """Write the state and let the journal begin after it; call it in a quiet moment."""
-        store, core = self.service.store, self.service.core
-        data = state_snapshot.dump(core)
-        self._last_size = len(data)
-        number = store.number
-        store.write_snapshot(number, data)
-        await store.adopt_snapshot(number, as_toml(core.settings))
 
     async def keep(self) -> None:
         """Make a snapshot whenever the journal has grown enough."""
@@ -88,9 +84,10 @@ class Snapshots:
 
             child = Child(write)
         try:
-            await child.said()
+            await child.answer()
         except ChildFailed as error:
-            log.error("snapshot: %s; the journal goes on growing", error)
+            log.error("snapshot: %s; the journal keeps growing", error)
+
             store.journal_bytes = 0
             return
         async with service.quiet():

@@ -12,7 +12,6 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-import time
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -34,16 +33,19 @@ VERSION = 6
 """The version of all files of a directory: database, journal entries, snapshots, records.  Any other version is refused."""
 RESERVE = 4 << 20
 
-_SCHEMA = """
-CREATE TABLE journal (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE history (
-    sequence INTEGER NOT NULL, member INTEGER NOT NULL, user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL,
-    submitted INTEGER NOT NULL, started INTEGER, ended INTEGER NOT NULL, status INTEGER,
-    record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (sequence, member)) STRICT;
-CREATE INDEX history_ended ON history (ended);
-CREATE INDEX history_user ON history (user, ended);
-"""
+_SCHEMA = "\n".join((
+    "",
+    "CREATE TABLE journal (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;",
+    "CREATE TABLE history (",
+    "    sequence INTEGER NOT NULL, member INTEGER NOT NULL, user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL,",
+    "    submitted INTEGER NOT NULL, started INTEGER, ended INTEGER NOT NULL, status INTEGER,",
+    "    record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (sequence, member)) STRICT;",
+    "CREATE INDEX history_ended ON history (ended);",
+    "CREATE INDEX history_user ON history (user, ended);",
+    "",
+))  # fmt: skip
+
 _ENDED, _COLUMNS = "INSERT OR REPLACE INTO history VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # The database's thread releases the interpreter in each statement and has to wait for it afterwards, so many rows are one
 # statement.  Few statements are kept prepared: one of many rows takes a quarter of a megabyte.
@@ -70,47 +72,13 @@ class StoreOccupied(QbatchError):  # noqa: N818 - the name states what the direc
     exit_code = 75
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path) -> closing[sqlite3.Connection]:
     # ``immutable``: SQLite ignores locks and the log.
-    return sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None)
-
-
-def copy_to(path: Path, target: Path) -> None:
-    """Write a copy of a database file.
-
-    Raises:
-        sqlite3.Error: it cannot be read or written.
-    """
-    with closing(_opened(path)) as database:
-        database.execute("VACUUM INTO ?", (str(target),))
-
-
-def look_through(path: Path) -> tuple[int, str]:
-    """Check every page and row of a database file; return the number of rows and what is damaged (empty: nothing is).
-
-    Raises:
-        sqlite3.Error: it cannot be read.
-    """
-    rows = 0
-    with closing(_opened(path)) as database:
-        found = database.execute("PRAGMA integrity_check").fetchone()
-        if found is None or found[0] != "ok":
-            return 0, f" is damaged: {found[0] if found else 'no answer'}"
-        for table, column in (("journal", "body"), ("history", "record")):
-            for body, crc in database.execute(f"SELECT {column}, crc FROM {table}"):
-                rows += 1
-                if zlib.crc32(body) != crc:
-                    return rows, f": a row of {table} is damaged"
-    return rows, ""
+    return closing(sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None))
 
 
 class Store:
-    """One state directory.
-
-    Raises:
-        Occupied: another daemon has the directory.
-        StorageError: it is damaged, or of another version.
-    """
+    """One state directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -138,7 +106,7 @@ class Store:
         """Claim the directory for this process; make it if it is not there.
 
         Raises:
-            Occupied: another daemon has it.
+            StoreOccupied: another daemon has it.
             StorageError: it cannot be used.
         """
         try:
@@ -177,18 +145,18 @@ class Store:
             raise StorageError(f"{self.path}: {error}; {_FIRST if is_new else _way_out(self.directory)}") from error
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            said = os.pread(self._committed, 8, 0)
-            if not said:  # its block is allocated now, so that a disk that is full later cannot refuse it
+            stored = os.pread(self._committed, 8, 0)
+            if not stored:  # its block is allocated now, so that a disk that is full later cannot refuse it
                 os.pwrite(self._committed, self.number.to_bytes(8, "big"), 0)
         except OSError as error:
             raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
-        least = int.from_bytes(said, "big") if len(said) == 8 else 0
+        least = int.from_bytes(stored, "big") if len(stored) == 8 else 0
         if self.number < least:
             raise StorageError(
                 f"{self.path} ends at commit {self.number}, but {least} were acknowledged: a part is missing (was the "
                 f"-wal file removed?); {_way_out(self.directory)}"
             )
-        self._keep_reserve()
+        self.reserve_space()
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
@@ -211,8 +179,8 @@ class Store:
         if found != "ok":
             raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
         self.number = int(str(await self._one("SELECT coalesce(max(number), 0) FROM journal")))
-        said = await self._one("SELECT value FROM meta WHERE name = 'snapshot'")
-        self.snapshot_number = int(str(said)) if said is not None else -1
+        number = await self._one("SELECT value FROM meta WHERE name = 'snapshot'")
+        self.snapshot_number = int(str(number)) if number is not None else -1
         self.number = max(self.number, self.snapshot_number, 0)
 
     @property
@@ -228,11 +196,8 @@ class Store:
 
     @asynccontextmanager
     async def _select(self, statement: str, values: Iterable[object] = ()) -> AsyncIterator[aiosqlite.Cursor]:
-        """Run a query on the open database.
+        """Run a query; an error of the database is a ``StorageError``."""
 
-        Raises:
-            StorageError: the database cannot be read.
-        """
         try:
             async with self._db.execute(statement, values) as cursor:
                 yield cursor
@@ -253,7 +218,11 @@ class Store:
             if endings:
                 await self._db.execute("BEGIN IMMEDIATE")
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
-                rows = [_history_row(key, record) for key, record in endings]
+                rows = []
+                for key, job in endings:
+                    record = _encode(job)
+                    rows.append((key.sequence, key.member, job.user, job.queue, job.name, job.submitted or 0, job.started,
+                                 job.ended or 0, job.exit_status, record, zlib.crc32(record)))  # fmt: skip
                 for first in range(0, len(rows), _ROWS_AT_ONCE):
                     some = rows[first : first + _ROWS_AT_ONCE]
                     statement = _ENDED + ", ".join([_COLUMNS] * len(some))
@@ -271,15 +240,14 @@ class Store:
             raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
 
     async def _undo(self, error: sqlite3.Error) -> None:
-        is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-        if is_full:
-            try:
-                if self._db.in_transaction:
-                    await self._db.execute("ROLLBACK")
-            except sqlite3.Error as second:
-                raise StorageError(f"{self.path}: {second}") from second
-            raise StorageFull(f"{self.path}: the disk is full") from error
-        raise StorageError(f"{self.path}: {error}") from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+            raise StorageError(f"{self.path}: {error}") from error
+        try:
+            if self._db.in_transaction:
+                await self._db.execute("ROLLBACK")
+        except sqlite3.Error as second:
+            raise StorageError(f"{self.path}: {second}") from second
+        raise StorageFull(f"{self.path}: the disk is full") from error
 
     async def entries(self) -> list[tuple[int, list[bytes]]]:
         """Return the journal after the snapshot: number and inputs of each commit, in order.
@@ -345,8 +313,9 @@ class Store:
         """
         try:
             await self._db.execute("BEGIN IMMEDIATE")
-            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
-            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
+            for name, value in (("snapshot", str(number)), ("settings", settings)):
+                await self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
             await self._db.execute("DELETE FROM journal WHERE number <= ?", (number,))
             await self._db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -361,30 +330,26 @@ class Store:
 
     async def finished(self, keys: list[JobKey]) -> dict[JobKey, JobRecord]:
         """Return the records of finished jobs."""
-        found = {}
-        for key in keys:
-            of_job = "SELECT record, crc FROM history WHERE sequence = ? AND member = ?"
-            async with self._select(of_job, tuple(key)) as cursor:
-                row = await cursor.fetchone()
-            if row is not None:
-                found[key] = self._record(key, row[0], row[1])
-        return found
+        return {
+            key: record
+            for key in keys
+            for record in await self.search(
+                [("sequence = ?", key.sequence), ("member = ?", key.member)], 1, is_newest_first=False
+            )
+        }
 
     async def search(self, where: list[tuple[str, object]], limit: int, *, is_newest_first: bool) -> list[JobRecord]:
         """Return the finished jobs that fulfil every condition (SQL with one ``?``, value)."""
         clauses = " AND ".join(clause for clause, _ in where) or "1"
         order = "ended DESC, sequence DESC, member DESC" if is_newest_first else "sequence, member"
-        statement = f"SELECT sequence, member, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
+        statement = f"SELECT sequence, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
         found = []
         async with self._select(statement, (*(value for _, value in where), limit)) as cursor:
-            async for sequence, member, record, crc in cursor:
-                found.append(self._record(JobKey(sequence, member), record, crc))
+            async for sequence, body, crc in cursor:
+                if zlib.crc32(body) != crc:
+                    raise StorageError(f"{self.path}: the record of job {sequence} is damaged; {_way_out(self.directory)}")
+                found.append(_decode_record(body))
         return found
-
-    def _record(self, key: JobKey, body: bytes, crc: int) -> JobRecord:
-        if zlib.crc32(body) != crc:
-            raise StorageError(f"{self.path}: the record of job {key.sequence} is damaged; {_way_out(self.directory)}")
-        return _decode_record(body)
 
     # Care
 
@@ -425,89 +390,68 @@ class Store:
         except OSError as error:
             raise StorageError(f"backup to {str(target)[:300]}: {error.strerror}; name a new file") from error
         try:
-            copy_to(self.path, target)
+            with _opened(self.path) as database:
+                database.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:
             target.unlink(missing_ok=True)
             raise StorageError(f"backup to {target}: {error}") from error
 
-    async def check(self, last: int) -> str:
-        """Check every page and row of the database file, which must be at rest, in another thread; return a summary.
+    def check(self, last: int) -> str:
+        """Check every page and row of the database file, which must be at rest; return a summary.
 
         ``last``: the number of the last journal entry when the file was settled.
 
         Raises:
             StorageError: something is damaged.
         """
-        first = self.snapshot_number
-        rows = await asyncio.get_running_loop().run_in_executor(None, self._check)
-        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
-
-    def _check(self) -> int:
+        first, rows = self.snapshot_number, 0
         try:
-            rows, damage = look_through(self.path)
+            with _opened(self.path) as database:
+                found = database.execute("PRAGMA integrity_check").fetchone()
+                if found is None or found[0] != "ok":
+                    what = found[0] if found else "no answer"
+                    raise StorageError(f"{self.path} is damaged: {what}; {_way_out(self.directory)}")
+                for table, column in (("journal", "body"), ("history", "record")):
+                    for body, crc in database.execute(f"SELECT {column}, crc FROM {table}"):
+                        rows += 1
+                        if zlib.crc32(body) != crc:
+                            raise StorageError(f"{self.path}: a row of {table} is damaged; {_way_out(self.directory)}")
         except sqlite3.Error as error:
             raise StorageError(f"{self.path}: {error}") from error
-        if damage:
-            raise StorageError(f"{self.path}{damage}; {_way_out(self.directory)}")
         number = self.snapshot_number
         try:
             self.snapshot()
         except StorageError:
             if number == self.snapshot_number:  # else a later one has replaced it
                 raise
-        return rows
+        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
 
     def free_reserve(self) -> None:
         """Free the reserved space on a full disk, so that ends of jobs can still be written."""
         (self.directory / "reserve").unlink(missing_ok=True)
 
-    def has_space(self) -> bool:
-        """Return whether twice the reserve is free again; if so, reserve it."""
-        free = os.statvfs(self.directory)
-        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
+    def reserve_space(self) -> bool:
+        """Reserve space if twice as much is free, else leave it for commits; return whether so much is free."""
+        path, disk = self.directory / "reserve", os.statvfs(self.directory)
+        size = min(RESERVE, disk.f_blocks * disk.f_frsize // 8)
+        if disk.f_bavail * disk.f_frsize < 2 * size:
             return False
-        self._keep_reserve()
+        if not path.exists():
+            try:
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, size)
+            except OSError:
+                path.unlink(missing_ok=True)
         return True
-
-    def _keep_reserve(self) -> None:
-        path = self.directory / "reserve"
-        if path.exists():
-            return
-        free = os.statvfs(self.directory)
-        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
-            return  # the remaining space is needed for commits
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, self._reserve_size())
-        except OSError:
-            path.unlink(missing_ok=True)
-
-    def _reserve_size(self) -> int:
-        """Bytes to reserve: less on a small disk."""
-        whole = os.statvfs(self.directory)
-        return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
-
-    def release(self) -> None:
-        """Release the directory for other processes."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
 
     async def close(self) -> None:
         """Close the database; the directory stays claimed until the process ends."""
         if self._database is not None:
             await self._database.close()
             self._database = None
-        for handle in (self._committed,):
-            if handle >= 0:
-                os.close(handle)
-        self._committed = -1
-
-
-def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
-    body = _encode(record)
-    return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
-            record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+        if self._committed >= 0:
+            os.close(self._committed)
+            self._committed = -1
 
 
 _FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
@@ -552,8 +496,3 @@ def check_directory(directory: Path) -> None:
 
 def _way_out(directory: Path) -> str:
     return f"restore a backup with: qbatch restore FILE --state {directory}"
-
-
-def stamp() -> str:
-    """Return the time of the wall clock for names of files."""
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime())

@@ -12,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from qbatch.daemon.connected_client import ConnectedClient
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 MOST_OF_CONNECTION = 1 << 16
 """Unread bytes from which nothing more is read from a connection."""
@@ -71,17 +73,16 @@ class Unread:
         self._most = max(self._most, self._total)
         if self._most >= WORTH_A_TRIM and self._total < WORTH_A_TRIM // 4:
             self._most = self._total
-            asyncio.get_running_loop().call_later(1.0, self._trim)
+            loop = asyncio.get_running_loop()
+            loop.call_later(1.0, loop.run_in_executor, None, give_memory_back)
 
     def must_wait(self, reader: ConnectedClient, *, is_long: bool) -> bool:
-        """Return whether an answer to a connection must wait; ``may_go_on`` is then called for another try.
-
-        ``is_long``: the answer may be long.
-        """
+        """Return whether an answer (``is_long``: a long one) must wait; the client's ``may_go_on`` is then called later."""
         if not self._is_over(reader.uid) or not (is_long or reader.unread > LITTLE_OF_CONNECTION):
             return False
         if self._timer is None:  # the noted bytes may have been read since
-            self._count_again()
+            for each in list(self._sizes):
+                self.note(each)
             if not self._is_over(reader.uid):
                 return False
             self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again)
@@ -97,20 +98,14 @@ class Unread:
         mine = self._of_user[uid]
         return mine > MOST_OF_USER or (self._total > MOST_OF_ALL and mine > LITTLE_OF_USER)
 
-    def _count_again(self) -> None:
-        for reader in list(self._sizes):
-            self.note(reader)
-
     def _look_again(self) -> None:
         """Let connections go on that need not wait any more."""
-        self._count_again()
+        for reader in list(self._sizes):
+            self.note(reader)
         for reader in [each for each in self._waiting if not self._is_over(each.uid)]:
             del self._waiting[reader]
             reader.may_go_on()
         self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again) if self._waiting else None
-
-    def _trim(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, give_memory_back)
 
 
 def give_memory_back() -> None:

@@ -28,7 +28,6 @@ from qbatch.policies.registry import load_policy
 
 log = logging.getLogger("qbatch")
 
-
 BIG = 5000
 """Waiting jobs from which a pass in plain Python takes too long: the kernels are loaded before the first pass."""
 
@@ -87,25 +86,19 @@ class Warming:
 
     async def _compile(self) -> bool:
         log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
-        command = (sys.executable, "-m", "qbatch.daemon.warm", *self.policies)
         child = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
+            sys.executable, "-m", "qbatch.daemon.warm", *self.policies, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
         try:
-            _, said = await child.communicate()
+            _, errors = await child.communicate()
         except asyncio.CancelledError:
             child.kill()
             raise
         if child.returncode != 0:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
-            log.warning(
-                "kernels cannot be compiled (%s); their plain form serves on", lines[-1] if lines else child.returncode
-            )
-            return False
-        return True
+            why = (errors.decode("utf-8", "replace").strip().splitlines() or [str(child.returncode)])[-1]
+            log.warning("kernels cannot be compiled (%s); their plain form serves on", why)
+        return child.returncode == 0
 
 
 _SECOND = 1_000_000

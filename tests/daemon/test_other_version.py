@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import tarfile
@@ -78,7 +79,7 @@ async def _opened(directory: Path) -> None:
         shutil.copytree(directory, directory.with_name("killed"))
     finally:
         await place.close()
-        place.release()
+        os.close(place._lock)
 
 
 def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_killed_at_once(
