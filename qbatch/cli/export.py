@@ -117,21 +117,21 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
     log = ask(requests.ServerStatus(), records.ServerRecord, socket).log
     from qbatch.daemon.export import exportable_of
 
-    lived = exportable_of(jobs, hosts, page.server, now, log)
-    if form == "swf" and (lived.running or lived.waiting):
+    found = exportable_of(jobs, hosts, page.server, now, log)
+    if form == "swf" and (found.running or found.waiting):
         told = (
-            f"{lived.ended:,} ended, {lived.running:,} running (status 2, run time so far) and {lived.waiting:,} waiting "
-            f"(no wait, no run time); {lived.others:,} that never ran or are held are left out"
+            f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and {found.waiting:,} waiting "
+            f"(no wait, no run time); {found.others:,} that never ran or are held are left out"
         )
-        return lived.exported, told
-    if not lived.ended:
-        raise InputError("no job has ended yet: there is nothing to export" if lived.running else _NOTHING)
+        return found.exported, told
+    if not found.ended:
+        raise InputError("no job has ended yet: there is nothing to export" if found.running else _NOTHING)
     told = (
-        f"{lived.ended:,} jobs; {lived.others:,} that never ran{' or are held' * bool(lived.running + lived.waiting)}"
+        f"{found.ended:,} jobs; {found.others:,} that never ran{' or are held' * bool(found.running + found.waiting)}"
     )
-    if lived.running or lived.waiting:
-        told += f", {lived.running:,} that run and {lived.waiting:,} that wait"
-    return lived.exported, f"{told} are left out"
+    if found.running or found.waiting:
+        told += f", {found.running:,} that run and {found.waiting:,} that wait"
+    return found.exported, f"{told} are left out"
 
 
 def _write(form: str, exported: Exportable, target: str | None) -> list[str]:

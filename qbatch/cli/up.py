@@ -129,9 +129,9 @@ def _settings_for(
 
 
 def _live_network(network: Network, seed: int, mode: str, origin: int | None) -> Any:
-    from qbatch.daemon.sources import LiveNetwork
+    from qbatch.daemon.sources import ClosedNetworkSource
 
-    return LiveNetwork(network, seed, origin if origin is not None else 0 if mode != "real" else time.time_ns() // 1000)
+    return ClosedNetworkSource(network, seed, origin if origin is not None else 0 if mode != "real" else time.time_ns() // 1000)
 
 
 def _origin(text: str | None) -> int | None:
@@ -185,8 +185,7 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
 
 def _pool(procs: int | None, machine: str | None) -> Pool | None:
     """Return the pool that options ask for instead of the configured ones."""
-    from qbatch.daemon.config import check_hosts
-    from qbatch.daemon.settings import Pool, pool_on
+    from qbatch.daemon.settings import Pool, check_host_names, pool_on
     from qbatch.model.machine import Host
     from qbatch.workloads.machines import load_machine
 
@@ -198,7 +197,7 @@ def _pool(procs: int | None, machine: str | None) -> Pool | None:
         return None
     found = load_machine(machine)
     try:
-        check_hosts(found)
+        check_host_names(host.name for host in found.hosts)
     except InputError as error:
         raise InputError(f"{machine}: {error}") from error
     return pool_on(found, "main", "easy")

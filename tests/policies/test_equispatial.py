@@ -261,7 +261,7 @@ def test_a_host_that_opens_is_divided() -> None:
 def test_machines_and_shadows_that_it_is_not_for_are_refused() -> None:
     with pytest.raises(UsageError, match="single_host = true"):
         Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("equispatial"))
-    with pytest.raises(InputError, match="cannot be followed in shadow"):
+    with pytest.raises(InputError, match="cannot be a what-if policy"):
         parse_config('shadows = ["equispatial"]\n', "the test")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.handlers.verbs import HANDLERS
 from qbatch.daemon.service import Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Question, Request
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 SHORT = 4096
 """Bytes of a request that does not name much: its answer is short, but for questions about all jobs, hosts or queues."""

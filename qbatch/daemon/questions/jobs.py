@@ -8,11 +8,11 @@ import pwd
 from collections.abc import Iterator
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon import attempts
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
@@ -33,6 +33,9 @@ from qbatch.wire.records import (
     TrailEntry,
     Trails,
 )
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 MOST_FORECASTS = 100_000
 """Jobs in one answer."""

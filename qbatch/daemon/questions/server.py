@@ -7,13 +7,13 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.records import host_records, queue_record
@@ -39,6 +39,9 @@ from qbatch.wire.records import (
     Text,
     Welcome,
 )
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 SHADOW_ACTIONS = ("show", "set")
@@ -114,9 +117,7 @@ def server_status(service: Service, client: ConnectedClient, request: requests.S
         for letter, count in queue.letter_counts.items():
             if count:
                 counts[letter] = counts.get(letter, 0) + count
-    clock = service.clock.record()
-    if service.trace is not None:
-        clock = msgspec.structs.replace(clock, log_arrived=core.log_arrived, log_jobs=service.trace.size)
+    clock = service.pass_driver.clock_record()
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
@@ -199,7 +200,7 @@ def time(service: Service, client: ConnectedClient, request: requests.Time) -> C
             "bad-value", f"{request.action[:20]!r} is nothing to do with time{suggestion(request.action[:20], TIME_ACTIONS)}"
         )
     if request.action == "show":
-        return service.clock_record()
+        return service.pass_driver.clock_record()
     if clock.mode == "real":
         raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
     speed = request.speed
@@ -224,7 +225,7 @@ def time(service: Service, client: ConnectedClient, request: requests.Time) -> C
     else:
         _until(service, request)
     service.pass_driver.move_on()
-    return service.clock_record()
+    return service.pass_driver.clock_record()
 
 
 def _until(service: Service, request: requests.Time) -> None:
@@ -317,10 +318,10 @@ async def check(service: Service, client: ConnectedClient, request: requests.Che
             await service.store.settle()
             last = service.store.number
             child = Child(lambda: msgspec.json.encode(breaches(service.core)))
-        found = msgspec.json.decode(await child.said(), type=list[str])
+        found = msgspec.json.decode(await child.answer(), type=list[str])
         if found:
             raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
-        said = await service.store.check(last)
+        said = await asyncio.get_running_loop().run_in_executor(None, service.store.check, last)
     return Text(text=f"{said}\n{len(service.core.jobs)} live jobs: all counts, gates, hosts and rows agree\n")
 
 
@@ -341,7 +342,7 @@ async def _written(service: Service, path: Path) -> Done:
             child = Child(lambda: state_snapshot.dump(service.core))
         try:
             await asyncio.get_running_loop().run_in_executor(None, service.store.backup, path)
-            data = await child.said()
+            data = await child.answer()
             await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data, settings)
             return Done(text=f"{path}: {path.stat().st_size} bytes")
         except (OSError, sqlite3.Error, ChildFailed) as error:
