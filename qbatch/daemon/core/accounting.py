@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[!#-:<-~]+")
 
 
 def _word(text: str) -> str:
-    """Return a value with nothing in it that would end the field or the line."""
+    """Return a value without characters that would end the field or the line."""
     if text.isalnum() or _PLAIN.fullmatch(text):
         return text
     clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
@@ -30,7 +30,7 @@ def _word(text: str) -> str:
 
 
 def _text_of(listed: Listed) -> str:
-    """Return ``Resource_List``; it is put together once for all jobs that ask for the same."""
+    """Return ``Resource_List`` as text; jobs that ask for the same share it."""
     listed.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in listed.items())
     return listed.text
 
@@ -43,18 +43,18 @@ def _owner(user: str, group: str, account: str, project: str) -> str:
 
 
 def _job(job: BatchJob) -> str:
-    """Return with what the record of a job begins."""
+    """Return the beginning of a job's record."""
     spec = job.prepared.spec
-    return _whose(job, spec.account, spec.project)
+    return _beginning(job, spec.account, spec.project)
 
 
-def _whose(job: BatchJob | JobRecord, account: str, project: str) -> str:
+def _beginning(job: BatchJob | JobRecord, account: str, project: str) -> str:
     name = job.name
     owner = _owner(job.user, job.group, account, project)
     return f"{owner} jobname={name if name.isalnum() else _word(name)} queue={job.queue}"
 
 
-def _owed(job: BatchJob | JobRecord) -> str:
+def _deadline_and_price(job: BatchJob | JobRecord) -> str:
     """Return the deadline (seconds since 1970) and the price (processor-hours) of a job that has them."""
     deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
     return deadline if job.price is None else f"{deadline} price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
@@ -75,42 +75,42 @@ def started(core: Core, job: BatchJob) -> str:
     return _started(_job(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
 
 
-def _started(whose: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
+def _started(beginning: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
     hosts, nodes = places
     asked = listed.text or _text_of(listed) if isinstance(listed, Listed) else _text_of(Listed(listed))
     return (
-        f"{whose} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
+        f"{beginning} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
         f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={hosts} "
-        f"exec_vnode={nodes} {asked}{_owed(job)}"
+        f"exec_vnode={nodes} {asked}{_deadline_and_price(job)}"
     )
 
 
 def returned(core: Core, job: BatchJob) -> str:
-    """Return the text of the R record of a trial whose quantum is over: its last key tells it from that of a rerun."""
+    """Return the text of the R record of a trial run after its quantum; the last key distinguishes it from that of a rerun."""
     return f"{ended(core, job, 0)} requeue_reason=quantum_over"
 
 
 def ended(core: Core, job: BatchJob, status: int) -> str:
-    """Return the text of the R record of a job that is queued again: like that of one that has ended."""
+    """Return the text of the R record of a job that is queued again; it has the fields of an E record."""
     attempt, used = job.present, records.used_of(job)
     measured = _measured(core.now, status, used, attempt.started, job.eligible, job.attempts, attempt.session)
     return f"{started(core, job)} {measured}"
 
 
-def text_of(told: Account) -> str:
-    """Return what an accounting record says; that of an E record is put together here, from all that is known of the job."""
-    job = told.record
+def text_of(account: Account) -> str:
+    """Return the text of an accounting record; that of an E record is made here, from the job's record."""
+    job = account.record
     if job is None:
-        return told.text
+        return account.text
     start, places = job.started or 0, (job.exec_host, job.exec_vnode)
-    text = _started(_whose(job, job.account, job.project), job, start, places, job.resources)
-    return f"{text} {_measured(told.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
+    text = _started(_beginning(job, job.account, job.project), job, start, places, job.resources)
+    return f"{text} {_measured(account.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
 
 
 def _measured(
     at: int, status: int | None, used: dict[str, str], start: int, eligible: int | None, attempts: int, session: int | None
 ) -> str:
-    """Return with what the record of an attempt ends that is over."""
+    """Return the end of the record of a finished attempt: its exit status and what it used."""
     resources = " ".join([f"resources_used.{name}={value}" for name, value in used.items()])
     waited = (start // MICROSECONDS - (eligible or 0) // MICROSECONDS) * MICROSECONDS
     return (

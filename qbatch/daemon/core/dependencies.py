@@ -1,12 +1,14 @@
 """Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (docs/spec/pbs.md section 3).
 
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
-one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
+one; ``on:COUNT`` waits for that many ``before*`` of other jobs.  A job with a dependency that can never be met is deleted.
 
-``runone:ID`` puts a job into a set with another, of which one runs (OpenPBS, req_register.c): while one runs the others are
-held, when it has ended they are deleted, if it is queued again they are released.  Each job of a set has the others as children.
+``runone:ID`` puts a job into a set with another job; only one job of a set runs (OpenPBS, req_register.c).  While one runs, the
+others are held; when it has ended, they are deleted; if it is queued again, they are released.  Each job of a set has the others
+as children.
 
-Here it is only told what follows: which are met, which can never run, which are to be held.  :mod:`.flow` does it.
+This module only returns the consequences: which dependencies are met, which jobs can never run, which jobs are to be held.
+:mod:`.flow` carries them out.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
 RUN_ONE = "runone"
 Dependency = tuple[str, JobKey]
-"""Its type and the other job; of ``on`` the count as a sequence number."""
+"""A type and the other job; for ``on``, the count as a sequence number."""
 
 Doomed = tuple[JobKey, str]
 """A job that can never run, and why."""
@@ -32,10 +34,10 @@ MOST = 1000
 
 
 def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
-    """Return (type, key of the other job) for each dependency; ``on`` has the count as its sequence number.
+    """Return the dependencies that a text names.
 
     Raises:
-        Refusal: a type is not known, a job that it names does not exist, or is somebody else's and would be held.
+        Refusal: a type is not known, or a named job does not exist, or it belongs to another user and would be held.
     """
     found: list[Dependency] = []
     for part in text.split(","):
@@ -75,8 +77,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
 
 
 def depend_text(core: Core, job: BatchJob) -> str:
-    """Return what ``qstat -f`` shows: the jobs that it was submitted after or before, and those that wait for it, with the
-    server of each, as in ``afterok:12.qbatch@qbatch``."""
+    """Return the dependencies as ``qstat -f`` shows them: the jobs that it was submitted after or before, and those that wait for
+    it.  Each has its server, as in ``afterok:12.qbatch@qbatch``."""
     waiting = core.children.get(job.key, ()) if core.children else ()
     if not (job.spec.depend or waiting):
         return ""
@@ -125,12 +127,12 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
 
 
 def rivals(core: Core, key: JobKey) -> list[JobKey]:
-    """Return the other jobs of the set of which one runs; none for a job that is in no set."""
+    """Return the other jobs of a job's ``runone`` set; none for a job that is in no set."""
     return [child for kind, child in core.children.get(key, ()) if kind == RUN_ONE]
 
 
 def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
-    """Put a job into one set with the jobs that it names and with those of their sets; return the others that are to be held."""
+    """Put a job into one set with the jobs that it names and the jobs of their sets; return the others that are to be held."""
     members = dict.fromkeys([job.key, *named, *(rival for key in named for rival in rivals(core, key))])
     held: list[BatchJob] = []
     for key in members if named else ():
@@ -145,7 +147,7 @@ def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
 
 
 def leave(core: Core, key: JobKey) -> None:
-    """A job that has not run leaves the set of which one runs."""
+    """Take a job that has not run out of its ``runone`` set."""
     for rival in rivals(core, key):
         _keep(core, rival, [each for each in core.children.get(rival, ()) if each != (RUN_ONE, key)])
     _keep(core, key, [each for each in core.children.get(key, ()) if each[0] != RUN_ONE])
@@ -160,22 +162,22 @@ def _keep(core: Core, key: JobKey, waiting: list[tuple[str, JobKey]]) -> None:
 
 
 def has_begun(core: Core, key: JobKey) -> bool:
-    """Whether a job runs; of an array, whether any of its jobs has."""
+    """Return whether a job runs; of an array, whether any of its jobs has started."""
     job = core.find(key)
     return job is not None and job.has_begun and not job.is_over
 
 
 def forget(core: Core, job: BatchJob) -> None:
-    """Forget what a job depends on (it is about to get other dependencies)."""
+    """Remove the dependencies of a job, which is about to get others."""
     leave(core, job.key)
     for key, waiting in list(core.children.items()):
         _keep(core, key, [each for each in waiting if each[1] != job.key])
 
 
 def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> None:
-    """Refuse dependencies by which a job would wait for itself, through any number of others; nothing changes.
+    """Refuse dependencies by which a job would wait for itself, directly or through other jobs; nothing changes.
 
-    ``job``: the job that gets them in place of those that it has; None for one that is being submitted.
+    ``job``: the job that gets them in place of those that it has; None for a new job.
 
     Raises:
         Refusal: there is such a cycle.
@@ -192,14 +194,14 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
 
 
 def refuse_never(core: Core, found: list[Dependency]) -> None:
-    """Refuse dependencies of which one can never be met.
+    """Refuse dependencies if one of them can never be met.
 
     Raises:
-        Refusal: which one.
+        Refusal: it names that dependency.
     """
     for kind, key in found:
         if kind in AFTER and _already(core, kind, key) is False:
-            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can never be met any more")
+            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met")
 
 
 def _can_wait(core: Core, key: JobKey) -> bool:
@@ -208,7 +210,7 @@ def _can_wait(core: Core, key: JobKey) -> bool:
 
 
 def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
-    """Return the jobs that cannot end before these, and these: by dependencies, and as jobs of arrays.
+    """Return these jobs and all that cannot end before them, because of dependencies or as jobs of arrays.
 
     An array that waits makes its jobs wait; a job that waits keeps its array from ending.
     """
@@ -234,7 +236,7 @@ def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
 
 
 def _already(core: Core, kind: str, key: JobKey) -> bool | None:
-    """Tell whether a dependency is met, can never be met (False), or is open (None)."""
+    """Return whether a dependency is met (True), can never be met (False) or is open (None)."""
     parent = core.find(key)
     if parent is not None and not parent.is_over:
         return True if kind == "after" and (parent.has_begun or parent.attempts > 0) else None
@@ -252,7 +254,7 @@ def _is_met(kind: str, status: int) -> bool:
 
 
 def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | None:
-    """Enter that a job waits for another; return it if that is one more for which it waits."""
+    """Make a job wait for another; return it if it now has one more unmet dependency."""
     child = core.find(key)
     if child is None or child.is_over or child.holds_hosts:
         return None
@@ -264,7 +266,7 @@ def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | 
 
 
 def started(core: Core, key: JobKey) -> list[JobKey]:
-    """A job has begun: return those whose ``after`` is met by it."""
+    """Return the jobs with an ``after`` that the start of this job meets."""
     waiting = core.children.get(key)
     if not waiting:
         return []
@@ -273,7 +275,7 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
-    """A job has ended: return the jobs whose dependency on it is met by that, and those whose never will be."""
+    """Return the jobs with a dependency that the end of this job meets, and those with one that can no longer be met."""
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):

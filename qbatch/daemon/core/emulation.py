@@ -1,14 +1,12 @@
 """Emulated jobs: the executor that runs them as timers, how long each runs and how it ends.
 
-What a job has done is its :class:`~qbatch.model.progress.Progress`, which the caller keeps (a snapshot holds it); an instant at
-which an end falls due is entered in the caller's calendar.  An entry that a suspension or a resize has overtaken is not taken
-back: it is void, since the progress has another ``due``.
+The caller keeps the :class:`~qbatch.model.progress.Progress` of a job (a snapshot holds it), and a calendar of the instants at
+which ends fall due.  A suspension or a resize gives the progress another ``due`` and leaves the old entry in the calendar; the
+entry is then void.
 
-How long an emulated job runs and how it ends: from its specification, its script, or the pool's distribution.
-
-In this order: ``#QBATCH runtime=`` (or the trace), ``sleep N`` lines in the script added up, the distribution of the
-pool.  A run that would pass the walltime ends there.  Draws come from a generator seeded by the configuration, the
-job's number, index and attempt, and are whole microseconds: the same job runs equally long on every replay.
+The run time of a job is the first of these that exists: ``#QBATCH runtime=`` (or the trace's), the sum of the ``sleep N`` lines
+in the script, a draw from the pool's distribution.  A run that would exceed the walltime ends there.  Draws are whole
+microseconds, seeded by the configuration and the job's number, index and attempt: the same job runs equally long on every replay.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def wanted_run(core: Core, job: BatchJob) -> int:
 
 
 def _exponential(draw: int, mean: int) -> int:
-    """Return mean times -ln(u) for u = (draw + 1) / 2**52, by whole numbers only: -ln(u) = k ln 2 + series."""
+    """Return mean times -ln(u) for u = (draw + 1) / 2**52, in whole numbers only: -ln(u) = k ln 2 + series."""
     value = draw + 1
     halvings = 53 - value.bit_length()
     value <<= halvings  # now in [2**52, 2**53): u = (value / 2**53) * 2**(1 - halvings)
@@ -83,19 +81,19 @@ def _slept(script: str) -> int | None:
 
 
 def work_of(core: Core, job: BatchJob) -> int:
-    """Return how much work this attempt takes: what it wants, at most its walltime; ``NEVER`` if nobody can say."""
+    """Return the processor-microseconds of work of this attempt, at most those of its walltime; ``NEVER`` if unknown."""
     run = min(wanted_run(core, job), job.prepared.walltime) if core.runs is None else core.runs.run_of(job)
     return run * job.prepared.request.procs if run >= 0 else NEVER
 
 
 def memory_of(job: BatchJob) -> int:
-    """Return the bytes of memory that an emulated job really uses: as it says, else all that it asks for."""
+    """Return the bytes of memory that an emulated job uses: those that it declares, else all that it asks for."""
     used = job.spec.used_memory
     return job.prepared.request.memory if used is None else used
 
 
 def fate_of(core: Core, job: BatchJob) -> int:
-    """Return the exit status with which an emulated run ends that is not stopped."""
+    """Return the exit status of an emulated run that is not stopped."""
     if core.runs is not None:
         return core.runs.status_of(job)
     if wanted_run(core, job) > job.prepared.walltime:
@@ -108,14 +106,14 @@ def fate_of(core: Core, job: BatchJob) -> int:
 
 
 Key = TypeVar("Key")
-"""By what the caller knows a job."""
+"""What the caller identifies a job by."""
 
 
 class EmulatedExecutor(Generic[Key]):
     """Runs jobs as timers.
 
     Args:
-        note: enters into the caller's calendar at which instant (microseconds) the end of which job falls due.
+        note: enters in the caller's calendar the instant (microseconds) at which the end of a job falls due.
     """
 
     __slots__ = ("_note",)
@@ -132,17 +130,17 @@ class EmulatedExecutor(Generic[Key]):
         return Progress(procs, at, 0, work, due)
 
     def pause(self, progress: Progress, at: int) -> None:
-        """Let a job stand still."""
+        """Suspend a job."""
         progress.stand_still(at)
 
     def resume(self, key: Key, progress: Progress, at: int) -> None:
-        """Let a job run on."""
+        """Let a suspended job go on."""
         progress.go_on(at)
         if progress.due >= 0:
             self._note(progress.due, key)
 
     def resize(self, key: Key, progress: Progress, procs: int, at: int) -> None:
-        """Give a job another number of processors; one that stands still goes on standing still."""
+        """Give a job another number of processors; a suspended job stays suspended."""
         is_running = progress.since >= 0
         progress.stand_still(at)
         progress.procs = procs
@@ -150,15 +148,15 @@ class EmulatedExecutor(Generic[Key]):
             self.resume(key, progress, at)
 
     def set_work(self, key: Key, progress: Progress, work: int, at: int) -> None:
-        """Let a job take another amount of work in all; one that has done more ends now."""
+        """Give a job another total amount of work; one that has done more ends now."""
         progress.work = work
         self.resize(key, progress, progress.procs, at)
 
     def fails_trial(self, machine: Machine, allocation: Allocation, used_memory: int) -> bool:
-        """Tell whether a trial cannot go on: its host counts memory, and the job uses more than it was given there."""
+        """Return whether a trial cannot go on: its host counts memory, and the job uses more than it was given there."""
         chunk = allocation[0]
         return machine.hosts[chunk.host].memory > 0 and used_memory > chunk.memory
 
     def give_up(self, progress: Progress) -> None:
-        """The end of a run does not come: its trial has failed."""
+        """Cancel the end of a run: its trial has failed."""
         progress.due = NEVER

@@ -1,10 +1,10 @@
-"""How the core has its jobs run: as timers of its own, or by effects in the outbox that processes outside carry out.
+"""How the core runs its jobs: as timers of its own, or by effects in the outbox that processes outside carry out.
 
-Each kind of executor keeps a job's progress, at the core's instant; what else it must do is all that differs.  Nothing here
-holds state: progress is the job's, the ends that are due are in the core's calendar, so a snapshot has both.
+Each kind of executor keeps a job's progress at the core's instant; they differ only in what else they do.  They hold no state:
+the job has its progress, the core's calendar has the ends that are due, so a snapshot contains both.
 
-``launch`` tells whether the attempt is a trial that cannot go on; ``stop`` (``grace``: microseconds from TERM to KILL) and
-``send`` whether the job is over by that: else its end is reported.  ``cpu_time``: in microseconds, as far as it is known.
+``launch`` returns whether the attempt is a trial that cannot go on.  ``stop`` (``grace``: microseconds from TERM to KILL) and
+``send`` return whether they have ended the job; if not, its end is reported.  ``cpu_time`` is in microseconds, as far as known.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DEADLY = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.
 
 
 class Emulated:
-    """Jobs are timers: the core's emulated executor says when each ends."""
+    """Runs jobs as timers; the core's emulated executor decides when each ends."""
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
-        """Start a timer; a trial that uses more memory than it has is over as soon as it begins."""
+        """Start a timer; a trial that uses more memory than it has ends as soon as it begins."""
         attempt = job.present
         attempt.progress = core.timers.launch(job, procs, emulation.work_of(core, job), core.now)
         if not is_trial:
@@ -50,62 +50,62 @@ class Emulated:
         core.timers.resize(job, job.under_way, procs, core.now)
 
     def set_walltime(self, core: Core, job: BatchJob) -> None:
-        """The timer may go further, or not so far."""
+        """Give the timer the work that the new walltime allows."""
         core.timers.set_work(job, job.under_way, emulation.work_of(core, job), core.now)
 
     def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
-        """A timer ends at once."""
+        """Return True: a timer ends at once."""
         return True
 
     def send(self, core: Core, job: BatchJob, number: int) -> bool:
-        """A timer knows only signals that end it."""
+        """Return whether the signal ends the timer; it has no other effect."""
         return number in _DEADLY
 
     def cpu_time(self, core: Core, job: BatchJob) -> int:
-        """A timer uses its processors fully."""
+        """Return the work done: a timer uses its processors fully."""
         return job.worked(core.now)
 
 
 class Processes:
-    """Jobs are processes: each change goes into the outbox, and ends are reported."""
+    """Runs jobs as processes: each change goes into the outbox, and ends are reported."""
 
     def launch(self, core: Core, job: BatchJob, procs: int, *, is_trial: bool) -> bool:
-        """Have an attempt launched; whether a trial can go on is seen while it runs."""
+        """Launch an attempt; whether a trial can go on shows while it runs."""
         job.under_way.go_on(core.now)
         core.outbox.append(Launch(job.key, job.attempts))
         return False
 
     def pause(self, core: Core, job: BatchJob) -> None:
-        """Have all processes stopped."""
+        """Stop all processes."""
         job.under_way.stand_still(core.now)
         core.outbox.append(Send(job.file_key, signal.SIGSTOP))
 
     def resume(self, core: Core, job: BatchJob) -> None:
-        """Have all processes continued."""
+        """Continue all processes."""
         job.under_way.go_on(core.now)
         core.outbox.append(Send(job.file_key, signal.SIGCONT))
 
     def resize(self, core: Core, job: BatchJob, procs: int) -> None:
-        """Have an attempt told how many processors it has."""
+        """Send an attempt the number of its processors."""
         core.timers.resize(job, job.under_way, procs, core.now)
         core.outbox.append(Fit(job.file_key, procs, job.prepared.request.procs))
 
     def set_walltime(self, core: Core, job: BatchJob) -> None:
-        """Have an attempt told its walltime."""
+        """Send an attempt its walltime."""
         core.outbox.append(Allow(job.file_key, job.prepared.walltime))
 
     def stop(self, core: Core, job: BatchJob, grace: int) -> bool:
-        """Have an attempt ended; its end is reported."""
+        """End an attempt; its end is reported."""
         core.outbox.append(Stop(job.file_key, grace))
         return False
 
     def send(self, core: Core, job: BatchJob, number: int) -> bool:
-        """Have a signal sent; an end that follows is reported."""
+        """Send a signal; an end that follows is reported."""
         core.outbox.append(Send(job.file_key, number))
         return False
 
     def cpu_time(self, core: Core, job: BatchJob) -> int:
-        """A process is measured when it ends."""
+        """Return 0: a process is measured when it ends."""
         return 0
 
 

@@ -1,4 +1,4 @@
-"""How a job moves: held and released, past its run limits, started and ended, and what that means for those that depend on it."""
+"""Changes of a job: it is held and released, passes its run limits, starts and ends, with the effects on its dependents."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ OVER_WALLTIME = -29
 """Exit status of a job that was killed at its walltime."""
 
 QUANTUM_OVER = "its quantum is over; queued again"
-"""What is said of a job whose trial is over before its end."""
+"""The text for a job after a trial that is over before the job's end."""
 
 MOST_LOST = 100
-"""Pieces of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
+"""Execution intervals of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
 
 PAUSE = 1_000_000
-"""How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
+"""Microseconds that a job waits after it was lost at the instant of its start; else it would be lost again and again."""
 
 
 def settle(core: Core, job: BatchJob) -> None:
-    """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
+    """Give a job that is not with the engine the state that its holds, its start time and its dependencies require."""
     if _is_held(core, job):
         core.set_state(job, "held")
     elif job.not_before is not None and job.not_before > core.now:
@@ -51,7 +51,7 @@ def _is_held(core: Core, job: BatchJob) -> bool:
 
 
 def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> bool:
-    """Enter the dependencies of a job, and hold those that wait for it now; tell whether it can still run."""
+    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it can still run."""
     can_run, held = dependencies.register(core, job, found)
     for other in held:
         _hold(core, other, "another job came before it")
@@ -59,7 +59,7 @@ def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> b
 
 
 def forget_dependencies(core: Core, job: BatchJob) -> None:
-    """Forget what a job depends on; it may be an array that has begun, for which others of a set wait."""
+    """Remove the dependencies of a job; it may be an array that has begun, for which other jobs of its set wait."""
     if job.has_begun:
         _release_rivals(core, job.key)
     dependencies.forget(core, job)
@@ -67,7 +67,7 @@ def forget_dependencies(core: Core, job: BatchJob) -> None:
 
 
 def _hold(core: Core, job: BatchJob, why: str) -> None:
-    """Hold a job (of an array all that wait) that waits for one more; a start that this pass has decided is taken back."""
+    """Hold a job (of an array, all waiting jobs) for one more dependency; a start that this pass has decided is taken back."""
     for each in core.members(job):
         if each.holds_hosts:
             continue
@@ -80,8 +80,8 @@ def _hold(core: Core, job: BatchJob, why: str) -> None:
     core.happened("held", job.key, why)
 
 
-def _tell_of_start(core: Core, key: JobKey) -> None:
-    """A job has begun: a job that waited for that waits for one less, and the others of its set, of which one runs, are held."""
+def _apply_start(core: Core, key: JobKey) -> None:
+    """Apply the start of a job to its dependents: each ``after`` is met, and the other jobs of its ``runone`` set are held."""
     for child in dependencies.started(core, key):
         _met(core, child)
     for rival in dependencies.rivals(core, key):
@@ -92,15 +92,15 @@ def _tell_of_start(core: Core, key: JobKey) -> None:
 
 
 def _release_rivals(core: Core, key: JobKey) -> None:
-    """A job waits again: the others of its set, of which one runs, may start as well as it."""
+    """Let the other jobs of a ``runone`` set start, since this one waits again."""
     for rival in dependencies.rivals(core, key) if core.children else ():
         _met(core, rival)
 
 
-def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
-    """A job has ended: a job that depends on it waits for one less, or can never run and is deleted.
+def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
+    """Apply the end of a job to its dependents: a dependency is met, or the dependent can never run and is deleted.
 
-    ``doomed``: where to note the jobs that can never run, if the caller sees to them; a chain of thousands must not recurse.
+    ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of thousands must not recurse.
     """
     met, never = dependencies.ended(core, key, status)
     for child in met:
@@ -108,7 +108,7 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
     if doomed is not None:
         doomed += never
         return
-    for child, why in never:  # grows while it is gone through
+    for child, why in never:  # the list grows during the loop
         job = core.find(child)
         if job is not None and not job.is_over:
             end = delete_array if job.is_array else delete
@@ -116,7 +116,7 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
 
 
 def _met(core: Core, key: JobKey) -> None:
-    """One dependency of a job is met: it is held no more if that was the last."""
+    """Count one dependency of a job as met; release the job if that was the last."""
     job = core.find(key)
     if job is None or job.is_over or job.unmet == 0:
         return
@@ -129,7 +129,7 @@ def _met(core: Core, key: JobKey) -> None:
 
 
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
-    """A job starts: the engine has given it hosts, for a trial or until it ends."""
+    """Start a job on the hosts that the engine gave it, for a trial or until it ends."""
     core.set_state(job, "started")
     key, pool, request = job.key, core.pool_of(job), job.prepared.request
     job.attempts += 1
@@ -148,7 +148,7 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
             core.arrays[job.sequence].started = parent.modified = core.now
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
-            _tell_of_start(core, parent.key)
+            _apply_start(core, parent.key)
     if executor_of(core).launch(core, job, has, is_trial=is_trial):
         pool.events.append(Returned(job.row))
     core.happened("started", key)
@@ -156,17 +156,17 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
         core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
     _mail(core, job, "b", "began")
     if core.children:
-        _tell_of_start(core, key)
+        _apply_start(core, key)
 
 
 def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
-    """A running job may run for another walltime; the policy goes on with the estimate that it was started with."""
+    """Give a running job another walltime; the policy keeps the estimate that the job was started with."""
     job.prepared, job.modified = prepared, core.now
     executor_of(core).set_walltime(core, job)
 
 
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
-    """The policy has given a job another number of processors on its host."""
+    """Give a job another number of processors on its host, as the policy has decided."""
     attempt = job.present
     if core.keeps_records:
         slots.leave(core.pool_of(job), job)
@@ -189,10 +189,10 @@ def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
 
 
 def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
-    """A job that ran does not run any more: tell the engine and give its places in run limits back.
+    """Take a job off its hosts: report its end to the engine, and give its places in run limits back.
 
-    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  One that the policy has suspended is
-    taken back; of one whose trial is over already the engine knows.
+    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  A job that the policy has suspended is
+    withdrawn; the end of a trial is known to the engine already.
     """
     pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
@@ -209,7 +209,7 @@ def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
 
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
-    """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
+    """End the attempt of a running job, by itself or by force; queue the job again if it was stopped for that."""
     attempt = job.present
     close_pause(core, attempt)
     attempt.progress.stand_still(core.now)
@@ -222,7 +222,7 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     leave_hosts(core, job, ran)
     if is_again:
         earlier = job.earlier or EarlierAttempts()
-        lost = (*earlier.lost, *_pieces_where(core, job, attempt))
+        lost = (*earlier.lost, *_lost_intervals(core, job, attempt))
         job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
         job.ending = None
         job.comment = job.comment or "queued again"
@@ -244,15 +244,15 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     finish(core, job, status)
 
 
-def _pieces_where(core: Core, job: BatchJob, attempt: AttemptState) -> list[tuple[int, int, int, int, str]]:
-    """Return the pieces of an attempt that is being lost, each with its number before it and its hosts behind."""
+def _lost_intervals(core: Core, job: BatchJob, attempt: AttemptState) -> list[tuple[int, int, int, int, str]]:
+    """Return the execution intervals of an attempt that is lost, each after the attempt's number and before its hosts."""
     where = exec_texts(core, job)[0]
     ran = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
     return [(job.attempts, *piece, where) for piece in ran]
 
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
-    """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
+    """End a job for good: history, dependencies, its array (``doomed``: see :func:`_apply_end`)."""
     has_begun, is_subjob, now, user = job.has_begun, job.is_subjob, core.now, job.user
     core.set_state(job, "expired" if is_subjob else "finished")
     job.final = FinalState(now, status, job.refused)
@@ -287,7 +287,7 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     if core.children:
         if not has_begun:
             dependencies.leave(core, key)
-        _tell_of_end(core, key, status, doomed)
+        _apply_end(core, key, status, doomed)
     if is_subjob:
         array = core.arrays.get(job.sequence)
         if array is None:
@@ -307,30 +307,30 @@ def delete(
 
     ``by``: the user who deletes it; its owner if none is given.
     """
-    told = Account(core.now, "D", core.id_of(job.key), f"requestor={by or job.user}@{job.spec.host}")
+    deletion = Account(core.now, "D", core.id_of(job.key), f"requestor={by or job.user}@{job.spec.host}")
     job.modified = core.now
     if message:
         job.comment = message
     if not job.holds_hosts:
         run_limits.withdraw(core, job)
         job.ending = "deleted"
-        core.outbox.append(told)
+        core.outbox.append(deletion)
         finish(core, job, DELETED, doomed)
         return
     job.ending = "deleted"
-    core.outbox.append(told)
+    core.outbox.append(deletion)
     if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
         ended(core, job, DELETED)
     elif job.state is not BatchState.EXITING:
-        core.set_state(job, "told to end")
+        core.set_state(job, "stopped")
 
 
 def returned(core: Core, job: BatchJob) -> None:
-    """The trial of a job is over without its end: it is stopped, and waits again with the engine, where it stood.
+    """Stop a job after a trial in which it did not end; it waits again with the engine, in its old place.
 
-    That is no failure, and no rerun that somebody asked for.  One that is being ended for another reason (it is deleted,
-    its host goes down) leaves the engine, and its end is awaited as before.  One that may not start now (it was held, or its
-    queue was stopped, while it ran) leaves it too, and waits for that.
+    This is neither a failure nor a rerun on request.  A job that is being ended for another reason (it is deleted, its host goes
+    down) leaves the engine, and its end is awaited as before.  A job that may not start now (it was held, or its queue was
+    stopped, while it ran) leaves the engine too, and waits until it may.
     """
     pool = core.pool_of(job)
     if job.ending:
@@ -359,7 +359,7 @@ def returned(core: Core, job: BatchJob) -> None:
 
 
 def _leave_engine(core: Core, job: BatchJob) -> None:
-    """Take a job back whose trial is over; the pass that ended it may have started it already, or refused it."""
+    """Take a job back after its trial; the pass that ended the trial may have started the job again, or refused it."""
     pool = core.pool_of(job)
     state = pool.engine.state_of(job.row)
     if state is State.RUNNING:
@@ -372,9 +372,9 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job; whether a user or the policy wants it is noted.
+    """Stop the clock and the processes of a running job, and note whether a user or the policy wants it.
 
-    The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
+    The processes of a job that is being ended are left alone: they have got their signal, and have their grace to end.
     """
     attempt = job.present
     attempt.stopped_by |= by
@@ -387,13 +387,13 @@ def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
 
 def close_pause(core: Core, attempt: AttemptState) -> None:
-    """A pause that began and has no end yet ends now."""
+    """End the open pause of an attempt, if it has one."""
     if attempt.pauses and attempt.pauses[-1][1] is None:
         attempt.pauses = (*attempt.pauses[:-1], (attempt.pauses[-1][0], core.now))
 
 
 def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Let a suspended job go on, if neither a user nor the policy wants it to stand still any more."""
+    """Let a suspended job go on, unless a user or the policy still wants it suspended."""
     attempt = job.present
     attempt.stopped_by &= ~by
     if attempt.stopped_by or job.state is not BatchState.SUSPENDED:
@@ -405,7 +405,7 @@ def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
 
 def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
-    """Stop a running job for a reason of the server's (``rerun`` or ``host``); what follows is decided when it ends.
+    """Stop a running job for a reason of the server (``rerun`` or ``host``); :func:`ended` decides what follows.
 
     A job that is being deleted is stopped as well, but it stays deleted.
     """
@@ -456,7 +456,7 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
 
 
 def job_of_attempt(core: Core, file_key: str) -> BatchJob | None:
-    """Return the job whose present attempt has this key, or None."""
+    """Return the job with this key of its present attempt, or None."""
     name, _, attempt = file_key.partition(".")
     sequence, dash, member = name.partition("-")
     if not (sequence.isdigit() and attempt.isdigit() and (member.isdigit() or not dash)):
@@ -466,7 +466,7 @@ def job_of_attempt(core: Core, file_key: str) -> BatchJob | None:
 
 
 def reported(core: Core, report: Report) -> None:
-    """Note a report; one of an attempt that is over already changes nothing."""
+    """Apply a report; one of an attempt that is over already changes nothing."""
     job = job_of_attempt(core, report.key)
     if job is None or not job.holds_hosts:
         if isinstance(report, Ended):
@@ -491,7 +491,7 @@ def reported(core: Core, report: Report) -> None:
 
 
 def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
-    """Return what is said of an end, and of files that could not be delivered, which mail tells whatever ``-m`` says."""
+    """Return the comment on an end, with the files that could not be delivered; mail names those whatever ``-m`` asks for."""
     if not undelivered:
         return why
     if core.settings.mail_command:

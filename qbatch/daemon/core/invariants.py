@@ -1,4 +1,4 @@
-"""What must always hold of the state: counts, run limits, hosts, rows.  Checked by tests and by ``qbatch check``."""
+"""The invariants of the state: counts, run limits, hosts, rows.  Tests and ``qbatch check`` check them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def breaches(core: Core) -> list[str]:
-    """Return what does not hold, one line each."""
+    """Return the invariants that do not hold, one line each."""
     found: list[str] = []
     ones: list[BatchJob] = []
     for job in core.jobs.values():
@@ -40,7 +40,7 @@ def breaches(core: Core) -> list[str]:
     for pool in core.pools:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
-            # A job that the policy has suspended has no processors; one whose trial is over has given them back.
+            # A job that the policy has suspended has no processors, and a job after its trial has given them back.
             if job.row < 0 or job.present.stopped_by & BY_POLICY:
                 continue
             for place, procs, _ in parts_of(job.present.allocation):
@@ -53,7 +53,7 @@ def breaches(core: Core) -> list[str]:
 
 
 def _of_numbers(pool: PoolState) -> list[str]:
-    """The numbers in use on each host are those of the running jobs, each given once."""
+    """Return the hosts on which the numbers in use are not those of the running jobs, each once."""
     found = []
     chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for job in pool.running.values():

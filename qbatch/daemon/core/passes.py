@@ -1,7 +1,7 @@
 """The passage of time: what is due in the calendar, and one pass of each pool's engine.
 
-``next_due`` says when something happens by itself; ``advance`` handles one such instant.  The driver calls them; the
-same calls in the same order give the same state after a crash.
+``next_due`` returns the next instant at which something happens by itself; ``advance`` handles such an instant.  The driver calls
+them; the same calls in the same order give the same state after a crash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFUSED = -1
 """Exit status of a job that was refused: it never ran."""
 
 MOST_BROKEN = 100
-"""Promises taken back that a job's record keeps: the latest."""
+"""Broken promises that a job's record keeps: the latest."""
 
 _SUBMIT = attrgetter("submit")
 
@@ -54,14 +54,14 @@ def advance(core: Core, at: int) -> None:
         for pool in core.pools:
             _pass_if_due(core, pool)
         core.is_dirty = _has_more(core)
-        # Jobs of no length end at the instant of their start, trials with too little memory too: another round follows.
+        # Jobs without length, and trials with too little memory, end at the instant of their start: another round follows.
         is_due = core.calendar and core.calendar[0][0] <= core.now
         if not is_due and not (core.is_dirty and _has_returned(core)):
             return
 
 
 def make_pass(core: Core, pool: PoolState) -> None:
-    """Make the pass of one pool at this instant, if it has anything to take in, with what is due by now and nothing else.
+    """Handle what is due by now, then make the pass of one pool at this instant, if it has anything to take in.
 
     Another round at the instant, and the other pools, are left to :func:`advance`.
     """
@@ -76,7 +76,6 @@ def _pass_if_due(core: Core, pool: PoolState) -> None:
 
 
 def _has_more(core: Core) -> bool:
-    """Tell whether there is something for another pass."""
     for pool in core.pools:  # noqa: SIM110 - any() costs a generator, twice an instant
         if pool.events or pool.pending:
             return True
@@ -114,7 +113,7 @@ def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     arrivals: list[Job] = []
     if pool.pending:
-        # One total order, whatever the order in which they came: a snapshot keeps no other.  By (submit, number, member).
+        # A total order, by (submit, number, member), whatever the order of arrival: a snapshot keeps no other.
         pending, pool.pending = pool.pending, {}
         arrived = sorted(zip(map(_SUBMIT, pending.values()), pending, pending.values(), strict=True))
         for row, (_, key, request) in enumerate(arrived, len(pool.by_row)):
@@ -123,7 +122,7 @@ def _one_pass(core: Core, pool: PoolState) -> None:
             job.row = row
             job.is_pending = False
             pool.by_row.append(job)
-            force_setattr(request, "row", row)  # it is in no other hands yet, and the engine need not make another
+            force_setattr(request, "row", row)  # no other code has it yet, and the engine need not copy it
             arrivals.append(request)
     done = pool.engine.handle(core.now, events or ([] if arrivals else [Woken()]), arrivals)
     apply_round(core, pool, done)
@@ -174,7 +173,7 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
 
 
 def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
-    """The policy takes its promise back: that is told once, and stays in the job's record."""
+    """Take the policy's promise to a job back; report that once, and keep it in the job's record."""
     if job.promised is not None:
         job.broken = (*job.broken, (core.now, job.promised, reason.text))[-MOST_BROKEN:]
     job.comment = f"the promised start is lost: {reason.text}"
@@ -183,7 +182,7 @@ def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reason) -> None:
-    """A job ends without having run; so does its array, as refused, if that is what became of all its jobs."""
+    """End a job as refused, without a run; its array ends as refused, too, if all its jobs were refused."""
     pool.by_row[row] = None
     job.row, job.promised = -1, None
     _note_refusal(core, job, reason)

@@ -1,4 +1,4 @@
-"""The same jobs under another configuration."""
+"""A new configuration for a server that has jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qbatch.planning.policy import Policy, name_of
 
 
 def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
-    """Let a policy decide in a pool; promises are forgotten, and a pass follows.
+    """Let another policy decide in a pool; promises are forgotten, and a pass follows.
 
     Raises:
         QbatchError: the policy refuses the pool's machine; nothing has changed.
@@ -36,9 +36,9 @@ def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
 def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     """Put a state under other settings, in steps.
 
-    A pool whose hosts and policy stay keeps its engine with all promises.  One in which only the policy is another goes on
-    with its jobs under that, as after ``qbatch policy set``.  A pool of other hosts takes its waiting jobs anew, in their
-    order; it may not change while jobs run in it, and a queue goes to another pool only when none of its jobs runs.
+    A pool that keeps its hosts and its policy keeps its engine with all promises.  A pool that changes only its policy goes on
+    with its jobs under the new one, as after ``qbatch policy set``.  A pool that changes its hosts takes its waiting jobs anew,
+    in their order; no job may run in it.  A queue goes to another pool only when none of its jobs runs.
 
     Raises:
         InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs; nothing has changed.
@@ -50,7 +50,7 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     pools = [kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy)) for each in settings.pools]
     others = {each.name: core.load_policy(each.policy) for each in settings.pools if each.name in other}
     for name, policy in others.items():
-        Engine(kept[name].machine, policy)  # refuses a machine that it is not for, before anything changes
+        Engine(kept[name].machine, policy)  # refuses an unsuitable machine before anything changes
         kept[name].engine.check_exchange(policy)
     limits = _other_limits(core, settings)
     moved = _taken_out(core, {queue.name: pools[_pool_of(settings, queue)] for queue in settings.queues})
@@ -84,7 +84,7 @@ def _pool_of(settings: Settings, queue: Queue) -> int:
 
 
 def _queue(old: QueueState | None, settings: Queue, place: int, pool: int) -> QueueState:
-    """Return a queue under other settings, with the jobs that it has; what was opened or closed by hand stays so."""
+    """Return a queue under other settings, with its jobs; it stays opened or closed as it was by hand."""
     if old is None:
         return QueueState(settings, place, pool, settings.enabled, settings.started, {}, {})
     old.settings, old.place, old.pool = settings, place, pool
@@ -94,7 +94,7 @@ def _queue(old: QueueState | None, settings: Queue, place: int, pool: int) -> Qu
 def _taken_out(core: Core, pools: dict[str, PoolState]) -> list[BatchJob]:
     """Take the waiting jobs out of the pools that their queues leave; return them in the order in which they became eligible.
 
-    ``pools``: of each queue, the one that it has from now on.
+    ``pools``: the new pool of each queue.
     """
     leaving = {name for name, queue in core.queues.items() if name in pools and pools[name] is not core.pools[queue.pool]}
     if not leaving:
@@ -110,7 +110,7 @@ def _taken_out(core: Core, pools: dict[str, PoolState]) -> list[BatchJob]:
 
 
 def _check(core: Core, settings: Settings, same: set[str]) -> None:
-    """Refuse what would take hosts, queues or the executor away from jobs that need them."""
+    """Refuse settings that would take hosts, queues or the executor away from jobs that need them."""
     running = sum(len(pool.running) for pool in core.pools)
     if settings.executor != core.settings.executor and running:
         raise InputError(
@@ -120,9 +120,8 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts than are asked for now (or on "
-                "another Dask cluster or directory); start and end them as before (qbatch down --jobs), or take another store "
-                "(--state DIR)"
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it, and the configuration changes its hosts, Dask "
+                "cluster or directory; start as before and end the jobs (qbatch down --jobs), or take another store (--state DIR)"
             )
     names = {each.name for each in settings.queues}
     for name, queue in core.queues.items():
@@ -147,12 +146,12 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
         reason = refusal(machines[queues[job.queue]], job.prepared.request) if is_other else None
         if reason is not None and not job.holds_hosts:
             raise InputError(
-                f"job {core.id_of(job.key)} could never run any more: {reason.text}; delete or alter it first"
+                f"job {core.id_of(job.key)} could no longer run: {reason.text}; delete or alter it first"
             )
 
 
 def _close_again(core: Core, pools: list[PoolState], kept: Mapping[str, PoolState]) -> None:
-    """Hosts that were drained or down stay so, by name, in pools that begin with a new engine."""
+    """Close hosts that were drained or down again, by name, in pools that begin with a new engine."""
     shut = {}
     for pool in core.pools:
         for place in sorted(pool.shut | set(pool.host_comments)):
@@ -176,7 +175,7 @@ def _close_again(core: Core, pools: list[PoolState], kept: Mapping[str, PoolStat
 
 
 def _other_limits(core: Core, settings: Settings) -> list[str]:
-    """Return the queues whose limits on running jobs change."""
+    """Return the queues with limits on running jobs that change."""
     found = []
     for queue in settings.queues:
         old = core.queues.get(queue.name)
@@ -187,7 +186,7 @@ def _other_limits(core: Core, settings: Settings) -> list[str]:
 
 
 def _unchanged(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which hosts, their executor with its place, and policy stay."""
+    """Return the pools that keep their hosts, their executor with its place, and their policy."""
     new = {pool.name: (pool.policy, _hosts(pool)) for pool in settings.pools}
     return {
         pool.settings.name
@@ -197,7 +196,7 @@ def _unchanged(core: Core, settings: Settings) -> set[str]:
 
 
 def _under_another_policy(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which the hosts stay, whatever their policy."""
+    """Return the pools that keep their hosts and executor, whatever their policy."""
     new = {pool.name: _hosts(pool) for pool in settings.pools}
     return {pool.settings.name for pool in core.pools if new.get(pool.settings.name) == _hosts(pool.settings)}
 

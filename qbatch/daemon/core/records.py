@@ -1,4 +1,4 @@
-"""A job, a queue, a host as the outside sees them."""
+"""The records of jobs, queues and hosts that clients get."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def limits_of(job: BatchJob) -> dict[str, float]:
     """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is held or not as ``mem`` is.
+    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
     limits: dict[str, float] = {}
@@ -41,7 +41,7 @@ def limits_of(job: BatchJob) -> dict[str, float]:
 
 
 def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
-    """Return in words what a job uses beyond what it asked for and is not ended for; nothing where there is no such thing.
+    """Return in words what a job uses beyond what it asked for without being ended for it; empty if there is nothing.
 
     ``used``: seconds and bytes, as executors measure them.
     """
@@ -54,7 +54,7 @@ def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
 
 
 def _text(name: str, amount: float) -> str:
-    """Return an amount as PBS writes it, rounded up: what is exceeded by a part of a second is seen to be."""
+    """Return an amount as PBS writes it, rounded up, so that an excess by a part of a second shows."""
     return format_size(int(amount)) if name in ("mem", "vmem") else format_duration(ceil(amount) * MICROSECONDS)
 
 
@@ -63,8 +63,8 @@ _AS_SUBMITTED = (
     "submit_arguments", "is_blocking", "umask",
 )  # fmt: skip
 _as_submitted = attrgetter(*_AS_SUBMITTED)
-_UNSAID = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
-# A record has seventy fields, and each that is given when it is made takes time: those that few submissions set are put in after.
+_DEFAULTS = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
+# Each field that is given to the constructor takes time, and there are seventy: those that few submissions set are added later.
 
 
 def used_of(job: BatchJob) -> dict[str, str]:
@@ -114,7 +114,7 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
-    """Return where equal chunks on a host are, by their numbers there, and what each of them has."""
+    """Return ``exec_host`` and ``exec_vnode`` of equal chunks on a host; ``first``: the number of the first there."""
     many = f"*{procs}" if procs > 1 else ""
     node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
     places = [f"{name}/{number}{many}" for number in range(first, first + count)]
@@ -150,7 +150,7 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
-    """Return what the tables show of a job."""
+    """Return the record of a job for tables."""
     demand = job.prepared.demand
     resources = {
         "ncpus": str(demand.procs),
@@ -186,7 +186,7 @@ def _started(core: Core, job: BatchJob) -> int | None:
 
 
 def _comment(core: Core, job: BatchJob) -> str:
-    """Return what was last said of a job, or how it stands where that is unusual: suspended and by what, on trial."""
+    """Return the last comment on a job; without one, whether it is on trial or suspended, and by what."""
     if job.comment or not job.is_running_or_suspended:
         return job.comment
     pool = core.pool_of(job)
@@ -196,13 +196,13 @@ def _comment(core: Core, job: BatchJob) -> str:
 
 
 def with_excess(core: Core, job: BatchJob, comment: str, used: Mapping[str, float] | None) -> str:
-    """Return a comment, and behind it what the job uses beyond what it asked for."""
+    """Return a comment, followed by what the job uses beyond what it asked for."""
     beyond = excess(core, job, used) if used else ""
     return "; ".join(text for text in (comment, beyond) if text)
 
 
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
-    """Return what an event tells of a job: what the tables show, where it runs, when it came and what it was promised."""
+    """Return the record of a job for events: that for tables, with where it runs, when it came and its promised start."""
     job = core.find(key)
     if job is None or job.is_over:
         return core.recent.get(key)
@@ -228,14 +228,14 @@ def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
 
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
-    """Return all that ``qstat -f`` shows of a job."""
+    """Return the record of a job for ``qstat -f``."""
     spec, state, settings = job.prepared.spec, job.state, core.settings
     attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
     queue = _queue_variable(asked_queue(core, job))
     others: dict[str, Any] = {}
-    if (said := _as_submitted(spec)) != _UNSAID:
-        others.update(zip(_AS_SUBMITTED, said, strict=True))
+    if (given := _as_submitted(spec)) != _DEFAULTS:
+        others.update(zip(_AS_SUBMITTED, given, strict=True))
     if job.is_array:
         others.update(_array_fields(core, job))
     elif job.is_subjob:
@@ -313,12 +313,12 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
 
 
 def _runs_before(job: BatchJob) -> int:
-    """Return from which number the runs of a job are counted: ``-W run_count``."""
+    """Return the number of earlier runs that a submission states: ``-W run_count``."""
     text = job.spec.extra.get("run_count")
     return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
-# Equal texts and mappings are shared: what a record takes of memory, it takes for as long as it is kept at hand.
+# Records share equal texts and mappings, because many of them are kept in memory.
 @lru_cache(maxsize=1024)
 def _ran_on(nodes: str) -> str:
     return f"Job run on {nodes}" if nodes else ""
@@ -330,13 +330,15 @@ def _queue_variable(queue: str) -> dict[str, str]:
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:
-    """Return the queue that a submission named, or that it got because it named none; the job may have been routed on."""
+    """Return the queue that a submission named, or the default queue; the job may have been routed on."""
     return job.spec.queue.partition("@")[0] or core.settings.default_queue
 
 
 def output_path(job: BatchJob, which: str) -> str:
-    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
-    index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
+    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the index in place.
+
+    A path that ends in ``/`` is a directory; the daemon adds the name when the job starts.
+    """
     spec, is_subjob = job.prepared.spec, job.member >= 0
     given = spec.output if which == "out" else spec.error
     if not given:
@@ -377,7 +379,7 @@ def queue_record(core: Core, queue: QueueState) -> QueueRecord:
 
 
 def _host_queues(core: Core, pool: PoolState) -> list[tuple[str, ...]]:
-    """Return by host the jobs that wait for it, where the policy keeps such queues; else nothing."""
+    """Return by host the jobs that wait for it, if the policy keeps such queues; else an empty list."""
     queues = pool.engine.host_queues()
     if queues is None:
         return []
@@ -386,8 +388,10 @@ def _host_queues(core: Core, pool: PoolState) -> list[tuple[str, ...]]:
 
 
 def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration; a job that the policy has suspended keeps its memory there, not its
-    processors."""
+    """Return all hosts, in the order of the configuration.
+
+    A job that the policy has suspended keeps its memory there, but not its processors.
+    """
     found = []
     for number, pool in enumerate(core.pools):
         used = [[0, 0] for _ in pool.machine.hosts]

@@ -1,6 +1,6 @@
 """Run limits: how many jobs may run at once, of a queue, of one user in a queue, of an array.
 
-A job that waits is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
+A waiting job is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 
 MOST_EXCHANGED = 5000
-"""Waiting jobs up to which two of them may exchange their places."""
+"""The most waiting jobs with which two of them may still exchange their places."""
 
 MOST_STALE = 64
-"""Entries at a run limit of jobs that do not wait there any more, beyond as many as jobs wait."""
+"""Entries that a run limit may keep of jobs that no longer wait there, beyond as many as jobs wait."""
 
 
 def run_limits_of(core: Core, job: BatchJob) -> list[str]:
@@ -45,7 +45,7 @@ def request_of(
     prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int, *, deadline: int | None = None,
     priority: int = 0, is_admitted: bool = False, task: int = -1,
 ) -> Job:  # fmt: skip
-    """Return a job as the engine gets it; ``task``: its index in the array of the number, -1 of a job that is alone."""
+    """Return a job as the engine gets it; ``task``: its index in the array of that number, -1 if it is in none."""
     request = prepared.request
     return Job(
         number=number,
@@ -83,7 +83,7 @@ def limit_of(core: Core, name: str) -> int:
 
 
 def is_past_limit(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job that has its places would not get all of them again: a queue stopped, a limit fell."""
+    """Return whether a job could not get all of its places again, because a queue was stopped or a limit fell."""
     names = run_limits_of(core, job)
     return any(core.run_limits[name].used > limit_of(core, name) for name in names if name in core.run_limits)
 
@@ -97,11 +97,11 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     for name in names:
         run_limit = core.run_limits.get(name)
         if (run_limit.used if run_limit is not None else 0) >= limit_of(core, name):
-            assert job.eligible is not None, "what enters may start"
+            assert job.eligible is not None, "a job that enters is eligible"
             job.run_limit = name
             run_limit = core.run_limits.setdefault(name, RunLimit())
             heapq.heappush(run_limit.waiting, (job.eligible, job.sequence, job.member))
-            # All jobs that wait at one run limit are of one queue: more entries than that are stale.
+            # All jobs that wait at one run limit are in one queue: more entries than that are stale.
             if len(run_limit.waiting) > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE:
                 _sweep(core, name)
             return
@@ -120,13 +120,13 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
 
 
 def withdraw(core: Core, job: BatchJob) -> None:
-    """Take a waiting job back from the engine or from the run limit at which it waits; a promise to it is over."""
+    """Take a waiting job back from the engine or from the run limit at which it waits; it loses its promise."""
     for name in _take_out(core, job):
         let_through(core, name)
 
 
 def _take_out(core: Core, job: BatchJob) -> list[str]:
-    """Withdraw a waiting job; return the run limits in which it gave places back, which others may have now."""
+    """Withdraw a waiting job; return the run limits in which it gave its place back."""
     job.promised = job.run_limit = None
     pool = core.pool_of(job)
     if job.is_pending:
@@ -154,7 +154,7 @@ def give_back(core: Core, job: BatchJob) -> None:
 
 
 def let_through(core: Core, name: str) -> None:
-    """Let the jobs that wait at a run limit go on, in order, while it has room."""
+    """Let the jobs that wait at a run limit go on, in order, while it has free places."""
     run_limit = core.run_limits.get(name)
     if run_limit is None:
         return
@@ -183,10 +183,10 @@ def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
     """Exchange the places of two waiting jobs.
 
-    The engine ranks by arrival: all that wait in the pool leave it and arrive again, in their order but for the two.
+    The engine ranks by arrival: all waiting jobs of the pool leave it and arrive again, in the same order except for the two.
 
     Raises:
-        Refusal: too many jobs wait for that.
+        Refusal: too many jobs wait.
     """
     pool = core.pool_of(first)
     waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]
@@ -212,7 +212,7 @@ def set_started(core: Core, queue: QueueState, started: bool) -> Steps[None]:
 
 
 def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> Steps[None]:
-    """Change how many jobs of an array may run at once; those that run count."""
+    """Change how many jobs of an array may run at once; running jobs count."""
     parent.slot_limit = limit
     yield from _recount(core, core.members(parent))
 
@@ -220,8 +220,8 @@ def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> Steps[None]:
 def recount(core: Core, queue_names: list[str]) -> Steps[None]:
     """Make the jobs of these queues hold the places that :func:`run_limits_of` names now, in steps.
 
-    Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
-    became eligible.
+    Running jobs count even above a limit; waiting jobs leave the engine and arrive again, in the order in which they became
+    eligible.
     """
     found = []
     for job in core.jobs.values():
@@ -232,7 +232,7 @@ def recount(core: Core, queue_names: list[str]) -> Steps[None]:
 
 def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
     is_long = len(jobs) > STEP
-    if is_long:  # to find them was a step of its own, and to sort them is one
+    if is_long:  # finding them was one step, and sorting them is another
         yield
     waiting = [job for job in jobs if job.state is BatchState.QUEUED]
     waiting.sort(key=attrgetter("eligible", "sequence", "member"))
@@ -254,14 +254,14 @@ def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
         if is_enough(core):
             yield
         is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
-        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or arrived again in the meantime
             enter(core, job, max(begin + place, 0))
     for name in left:
         let_through(core, name)
 
 
 def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None]) -> None:
-    """Let running jobs hold the places that they have now, when those that wait have left theirs (``left``: in which limits)."""
+    """Give running jobs the places that they need now, after waiting jobs have left theirs (``left``: in which limits)."""
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
     for name in left:
@@ -275,7 +275,7 @@ def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None])
 
 
 def _sweep(core: Core, name: str) -> None:
-    """Forget at a run limit the jobs that do not wait there any more, and the run limit itself if no job uses it."""
+    """Remove from a run limit the jobs that no longer wait there, and the run limit itself if no job uses it."""
     run_limit = core.run_limits[name]
     kept = []
     for eligible, sequence, member in run_limit.waiting:

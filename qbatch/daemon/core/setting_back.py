@@ -1,8 +1,8 @@
-"""A state whose instants are ahead of the real time is set back (docs/explanation/reliability.md).
+"""Set a state back that is ahead of the real time (docs/explanation/reliability.md).
 
-The clock of the machine was ahead, and is right again.  Every instant of the state is taken to be as much earlier as its latest
-one is ahead: when a job came, when it started, when it is to be released, by when it is to end.  Durations stay.  The records of
-jobs that have ended stay too, in the history and in the accounting files.
+The clock of the machine was ahead, and is right again.  Every instant of the state moves back by as much as the latest one is
+ahead: when a job came, started, is to be released, is to end.  Durations stay.  The records of ended jobs stay too, in the
+history and in the accounting files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qbatch.model.progress import NEVER
 
 
 def set_back(core: Core, by: int) -> None:
-    """Set a state back by so many microseconds; a pass follows, in which promises are made anew.
+    """Set a state back by ``by`` microseconds; a pass follows, which makes promises anew.
 
     Raises:
         QbatchError: a policy cannot begin anew; nothing has changed.

@@ -1,6 +1,6 @@
 """The job table and all that belongs to it: queues, run limits, pools with their engines, the calendar, the outbox.
 
-Only this room changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
+Only this package changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
 
 OWNER = "source_job"
-"""The attribute of an arrival that says which job of the source it is."""
+"""The attribute of an arrival with the number of its job in the source."""
 
 LOG_NUMBER = "log_number"
-"""The attribute of an arrival of a log that says which job of the log it is."""
+"""The attribute of an arrival of a log with the number of its job in the log."""
 
 REFUSED_FOR = 1_000_000
-"""A job that was turned away has not ended before so many microseconds have passed: else time could stand still."""
+"""Microseconds after which a refused job of a source counts as ended; without them, time could stand still."""
 
 
 class SourceState(msgspec.Struct):
-    """Where the jobs of a source that reacts are, so that it knows again after a restart; the journal holds what arrived.
+    """The jobs of a source that reacts, so that it can go on after a restart; the journal holds the arrivals.
 
-    ``visits``: how often each job of the source has come.  ``at_work``: by sequence number, which of them a job or an array of
-    the server is.  ``ended``: instants in microseconds and jobs of the source that have ended and are with its I/O station, which
-    takes one after another, by instant and number.  ``io_end``: when the last one that has come back did so.
+    ``visits``: how often each job of the source has come.  ``at_work``: by the sequence number of a job or an array, its job of
+    the source.  ``ended``: the end (microseconds) and the number of each job at the I/O station of the source, which serves one
+    after another, by instant and number.  ``io_end``: the latest instant at which one came back.
     """
 
     visits: dict[int, int] = {}
@@ -51,17 +51,17 @@ class SourceState(msgspec.Struct):
     io_end: int = 0
 
     def arrived(self, at: int, sequence: int, owner: int) -> None:
-        """A job of the source was submitted."""
+        """Note that a job of the source was submitted."""
         self._came(at, owner)
         self.at_work[sequence] = owner
 
     def refused(self, at: int, owner: int) -> None:
-        """A job of the source was turned away."""
+        """Note that a job of the source was refused."""
         self._came(at, owner)
         self.ended.append((at + REFUSED_FOR, owner))
 
     def finished(self, at: int, sequence: int) -> None:
-        """A job or an array of the server is over."""
+        """Note that a job or an array of the server has ended."""
         owner = self.at_work.pop(sequence, None)
         if owner is not None:
             self.ended.append((at, owner))
@@ -73,17 +73,17 @@ class SourceState(msgspec.Struct):
 
 
 MOST_ENDINGS = 200_000
-"""Ended jobs whose exit status is remembered for dependencies."""
+"""Exit statuses of ended jobs that are kept for dependencies."""
 
 MOST_KEYS = 50_000
-"""Submission keys remembered against repetition."""
+"""Submission keys that are kept to recognise repetitions."""
 
 MOST_RECENT = 2_000
 """Finished records kept at hand; older ones are read from the store."""
 
 
 class Actor(NamedTuple):
-    """Who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
+    """The user who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
 
     uid: int
     user: str
@@ -113,7 +113,7 @@ class Send(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Effect: tell an attempt that it has so many processors now, of those that it asked for."""
+    """Effect: send an attempt the number of processors that it has now, and of those that it asked for."""
 
     file_key: str
     procs: int
@@ -153,8 +153,8 @@ class Mail(NamedTuple):
 class Account(msgspec.Struct, frozen=True, gc=False):
     """Effect: an accounting record (docs/spec/pbs.md section 6).
 
-    ``record``: of a job that has ended, in place of the text; :func:`.accounting.text_of` puts that together where it is
-    written.  A core that follows another one, or makes a journal again, writes nothing.
+    ``record``: that of an ended job, in place of the text; :func:`.accounting.text_of` makes the text when it is written.  A core
+    that follows another one, or replays a journal, writes nothing.
     """
 
     at: int
@@ -185,8 +185,10 @@ Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account |
 
 
 class QueueState(msgspec.Struct, gc=False):
-    """What changes about a queue: enabled, started, jobs by state, jobs by user.  ``place``: its number in the
-    configuration, from 1, which a policy sees as the queue of its jobs."""
+    """The state of a queue: enabled, started, jobs by state, jobs by user.
+
+    ``place``: its number in the configuration, from 1, which a policy sees as the queue of a job.
+    """
 
     settings: Queue
     place: int
@@ -213,7 +215,7 @@ class QueueState(msgspec.Struct, gc=False):
 
 
 class ArrayState(msgspec.Struct, gc=False):
-    """The jobs of one array by index, in ascending order, and how many are in which state; when the first of them started."""
+    """The jobs of one array by index, in ascending order; how many are in each state; when the first of them started."""
 
     members: dict[int, BatchJob]
     counts: dict[BatchState, int]
@@ -233,7 +235,7 @@ class RunLimit:
 class PoolState:
     """One pool: its machine, its engine, and the events for the next pass.
 
-    ``chosen``: the policy that was set on the live server in place of the configured one, as it was named; or empty.
+    ``chosen``: the policy that was set on the live server in place of the configured one, as the user named it; or empty.
     """
 
     def __init__(self, settings: Pool, policy: Policy) -> None:
@@ -249,7 +251,7 @@ class PoolState:
         self.host_comments: dict[int, str] = {}
         self.numbers: dict[
             int, tuple[int, int]
-        ] = {}  # By host: chunks and processors whose numbers are in use, as bits.
+        ] = {}  # By host: the numbers in use of chunks and of processors, as bits.
         self.shut: set[int] = set()
         self.down: set[int] = set()
 
@@ -260,7 +262,7 @@ class PoolState:
 
 
 def machine_of(pool: Pool) -> Machine:
-    """Return the machine that a pool is to the engine."""
+    """Return the machine of a pool for the engine."""
     if pool.machine is not None:
         return pool.machine
     if pool.spans:
@@ -273,7 +275,7 @@ def machine_of(pool: Pool) -> Machine:
 
 
 def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
-    """Return the place of each host by name: that of its pool, and its own in there."""
+    """Return the place of each host by name: that of its pool, and its own in the pool."""
     return {
         host.name: (number, place)
         for number, pool in enumerate(settings.pools)
@@ -284,9 +286,9 @@ def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
 class Core:
     """The batch server's state.
 
-    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`); ``step_left``: how many more jobs
+    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`).  ``step_left``: how many more jobs
     the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a
-    copy that only looks ahead has no use for them.
+    copy that only looks ahead does not need them.
     """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
@@ -379,14 +381,14 @@ class Core:
         raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
 
     def is_live(self, text: str) -> bool:
-        """Whether a text names a live job."""
+        """Return whether a text names a live job."""
         try:
             return bool(self.live(text))
         except Refusal:
             return False
 
     def was_used(self, key: JobKey) -> bool:
-        """Whether a sequence number was given out to a job that is not live any more."""
+        """Return whether a sequence number was given out to a job that is no longer live."""
         is_gone = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs
         return is_gone and key.member == PLAIN
 
@@ -428,10 +430,10 @@ class Core:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def set_state(self, job: BatchJob, cause: str) -> None:
-        """Change a job's state by what happened to it, every count of it, and the state of its array.
+        """Change a job's state for a cause, with every count of it and the state of its array.
 
         Raises:
-            RuntimeError: that cannot happen in this state (:data:`.job.NEXT`); a defect of the server.
+            RuntimeError: the cause cannot occur in this state (:data:`.job.NEXT`); a defect of the server.
         """
         was, member = job.state, job.member
         state = NEXT[cause].get(was)
@@ -451,7 +453,7 @@ class Core:
                 self._follow_members(parent)
 
     def _follow_members(self, parent: BatchJob) -> None:
-        """An array of which nothing has begun is held, or waits for a time, if all of its jobs that wait do; else queued."""
+        """Set an array that has not begun to held, or to waiting for a time, if all its waiting jobs are; else to queued."""
         counts = self.arrays[parent.sequence].counts
         queued, held, postponed = (counts.get(state, 0) for state in WAITING)
         if queued or (held and postponed):
@@ -465,23 +467,23 @@ class Core:
         heapq.heappush(self.calendar, (due, self.entries, what, key.sequence, key.member, attempt))
 
     def happened(self, kind: str, key: JobKey | None, text: str = "") -> None:
-        """Tell subscribers."""
+        """Report an event to subscribers."""
         self.events_made += 1
         self.outbox.append(Happening(self.events_made, self.now, kind, key, text))
 
     def remember_ending(self, key: JobKey, status: int) -> None:
-        """Remember how a job ended, for dependencies that come later."""
+        """Keep the exit status of a job for later dependencies."""
         self.endings[key] = status
         if len(self.endings) > MOST_ENDINGS:
             self.endings.popitem(last=False)
 
     def take_effects(self) -> list[Effect]:
-        """Return what has come into the outbox since the last call."""
+        """Return the effects since the last call."""
         outbox, self.outbox = self.outbox, []
         return outbox
 
 
 def _shown(text: str) -> str:
-    """Return what a user wrote, cut and printable."""
+    """Return a user's text, cut and printable."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
     return shown + ("..." if len(text) > 80 else "")

@@ -1,4 +1,4 @@
-"""A submission is read, checked and queued; what can never run is refused with the reason."""
+"""Submissions: the server reads, checks and queues them, and refuses a job that can never run, with the reason."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _expand(core: Core, parent: BatchJob, queue: QueueState) -> Steps[None]:
 
 
 def of_task(whole: Prepared, index: int) -> Prepared:
-    """Return what the job of an array with an index asks for; they share it unless they differ (``Spec.tasks``)."""
+    """Return what the job of an array with an index asks for; the jobs share it unless they differ (``Spec.tasks``)."""
     if not whole.spec.tasks or index < 0:
         return whole
     task = whole.spec.tasks[whole.indices.index(index)]
@@ -170,7 +170,7 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
 
 
 def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True) -> None:
-    """Check what depends on the moment and on whose job it is; one that only moves is not counted as one more.
+    """Check what depends on the moment and on the owner of the job; a job that only moves is not counted again.
 
     Raises:
         Refusal: with the reason.
@@ -201,7 +201,7 @@ def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared,
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     found, known = core.prepared, None
-    if LOG_NUMBER not in spec.extra:  # no other job is like one of a log
+    if LOG_NUMBER not in spec.extra:  # each job of a log is different
         known = _encode(msgspec.structs.replace(spec, name="", queue="")), queue.settings.name
         if (prepared := found.get(known)) is not None:
             return prepared
@@ -215,7 +215,7 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Read a specification for a queue and check all of it that depends on neither the moment nor the asker.
+    """Read a specification for a queue, and check all of it that depends on neither the moment nor the user.
 
     Raises:
         Refusal: with the reason.
@@ -241,7 +241,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Return what the resources of a specification ask for in a queue, whatever else it says.
+    """Return what the resources of a specification ask for in a queue, whatever else is in it.
 
     Raises:
         Refusal: they cannot be read, or the queue or its hosts do not have them.
@@ -294,7 +294,7 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
-    """Refuse tasks that are not those of the array, or that no job could be.
+    """Refuse tasks that do not match the array, or that are out of range.
 
     Raises:
         Refusal: with the reason.
@@ -308,15 +308,15 @@ def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> N
 
 
 def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
-    """Refuse different hosts and whole hosts in a pool that does not place chunks on hosts.
+    """Refuse a request for different or whole hosts in a pool that does not place chunks on hosts.
 
     Raises:
-        Refusal: with what was asked for and what can be.
+        Refusal: with what was asked for and what is possible.
     """
     if pool.machine.chunked:
         return
     if demand.is_exclusive:
-        raise Refusal("unsupported", f"whole hosts (place=excl) cannot be had: jobs of queue {queue} share hosts")
+        raise Refusal("unsupported", f"whole hosts (place=excl) are not available: jobs of queue {queue} share hosts")
     if demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1 and len(pool.machine.hosts) > 1:
         raise Refusal(
             "unsupported",
@@ -326,7 +326,7 @@ def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
 
 
 def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
-    """Yield what the engine places; a host that is asked for is found by its name.
+    """Yield the chunks for the engine, with the places of the hosts that they name.
 
     Raises:
         Refusal: there is no such host, or the pool does not place chunks on hosts.
@@ -348,7 +348,7 @@ def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[C
 
 
 def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
-    """Refuse what OpenPBS refuses of every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+    """Refuse what OpenPBS refuses to every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
     found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
     if found is not None:
@@ -366,18 +366,18 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
 
 
 def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
-    """Refuse another server, and a user or a group that is not the submitter's, unless the server is lenient about it."""
+    """Refuse another server, and a user or a group other than the submitter's, unless the server is lenient about it."""
     check_server(core, spec.queue.partition("@")[2], spec.host)
     others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in core.settings.lenient:
         raise Refusal(
-            "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
+            "bad-user", f"Bad UID for job execution: -u {others[0]}; a job runs as the user who submits it, {actor.user}"
         )
     check_group(core, actor.group, spec)
 
 
 def check_group(core: Core, group: str, spec: Spec) -> None:
-    """Refuse a ``group_list`` that names another group than that of the job's owner.
+    """Refuse a ``group_list`` that names a group other than that of the job's owner.
 
     Raises:
         Refusal: with the group.
@@ -391,7 +391,7 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
 
 
 def check_server(core: Core, server: str, host: str) -> None:
-    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the asker calls it.
+    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the client calls it.
 
     Raises:
         Refusal: with the server.
@@ -402,7 +402,7 @@ def check_server(core: Core, server: str, host: str) -> None:
 
 
 def _names(text: str) -> list[str]:
-    """Return the users of -u, or the groups of group_list; with hosts or without."""
+    """Return the users of -u, or the groups of group_list, without their hosts."""
     return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()] if text else []
 
 
@@ -439,7 +439,7 @@ def check_name(name: str, is_torque: bool = False) -> None:
         return
     bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
     if bad is not None:
-        raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
+        raise Refusal("bad-value", f"illegal -N value: {bad!r} is not allowed in a name")
 
 
 def _check_script(spec: Spec) -> None:
@@ -464,7 +464,7 @@ def _check_texts(spec: Spec) -> None:
                 "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
             )
     if "\0" in "".join(spec.argv) or "\0" in (spec.script or ""):
-        raise Refusal("bad-value", "a NUL byte may not stand in a script or a command")
+        raise Refusal("bad-value", "a NUL byte is not allowed in a script or a command")
     total = 0
     for name, value in spec.variables.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
@@ -481,7 +481,7 @@ def _check_texts(spec: Spec) -> None:
     if not -1024 <= spec.priority <= 1023:
         raise Refusal("bad-value", f"illegal -p value: {spec.priority} is not from -1024 to 1023")
     if spec.join not in ("n", "oe", "eo"):
-        raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is none of oe, eo, n")
+        raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is not one of oe, eo, n")
     if spec.runtime is not None and not 0 <= spec.runtime < 1 << 60:
         raise Refusal("bad-value", "illegal runtime: it is negative or too long")
     if spec.used_memory is not None and not 0 <= spec.used_memory < 1 << 60:
@@ -493,5 +493,5 @@ def _check_texts(spec: Spec) -> None:
 
 
 def digests(core: Core) -> set[str]:
-    """Return the digests of the long scripts that live jobs have."""
+    """Return the digests of the long scripts of live jobs."""
     return {job.spec.script_digest for job in core.jobs.values()} - {""}
