@@ -13,17 +13,17 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
 from qbatch.daemon.core.state import (
     Account,
-    Allow,
     Append,
     Core,
     Effect,
     Ending,
-    Fit,
     Forget,
     Happening,
     Launch,
     Mail,
-    Send,
+    ResizeAttempt,
+    SendSignal,
+    SetWalltime,
     Stop,
 )
 from qbatch.daemon.event_stream import EventStream
@@ -141,13 +141,13 @@ class Outbox:
             case Stop():
                 if self.executor is not None:
                     self.executor.stop(effect.file_key, effect.grace / 1e6)
-            case Send():
+            case SendSignal():
                 if self.executor is not None:
                     self.executor.signal(effect.file_key, effect.signal)
-            case Fit():
+            case ResizeAttempt():
                 if self.executor is not None:
                     self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
-            case Allow():
+            case SetWalltime():
                 if self.executor is not None:
                     self.executor.set_walltime(effect.file_key, effect.walltime / 1e6)
             case Forget():

@@ -36,8 +36,6 @@ def take_fault(faults: Iterable[FaultState], kind: str, name: str = "") -> Fault
 
 def status_of(faults: list[FaultState], name: str, status: int) -> int:
     """Return the exit status that is recorded for a job that ended by itself: its own, unless a fault strikes."""
-    if not faults:
-        return status
     if take_fault(faults, "job-lost", name) is not None:
         return LOST
     fault = take_fault(faults, "job-exit", name)

@@ -38,7 +38,6 @@ class BatchState(Enum):
 
     @property
     def letter(self) -> str:
-        """Its letter in PBS."""
         letter: str = self._value_
         return letter
 
@@ -111,24 +110,16 @@ class Prepared:
     __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
-        self,
-        spec: Spec,
-        demand: Demand,
-        walltime: int,
-        request: Job,
-        indices: tuple[int, ...] = (),
-        slot_limit: int | None = None,
-        listed: Listed | None = None,
-    ) -> None:
+        self, spec: Spec, demand: Demand, walltime: int, request: Job, indices: tuple[int, ...] = (),
+        slot_limit: int | None = None, listed: Listed | None = None,
+    ) -> None:  # fmt: skip
         self.spec = spec
         self.demand = demand
         self.walltime = walltime
         self.request = request
         self.indices = indices
         self.slot_limit = slot_limit
-        if listed is None:
-            listed = Listed(listed_resources(spec.resources, demand, walltime))
-        self.listed = listed
+        self.listed = listed or Listed(listed_resources(spec.resources, demand, walltime))
 
 
 _new_tuple = tuple.__new__  # takes half the time of a named tuple's own, and runs a dozen times a job
@@ -142,11 +133,9 @@ class Runs(Protocol):
 
     def run_of(self, job: BatchJob) -> int:
         """Return how long the present attempt of a job runs, in microseconds; ``NEVER`` while that is not known."""
-        ...
 
     def status_of(self, job: BatchJob) -> int:
         """Return the exit status of a job that ends by itself."""
-        ...
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -259,22 +248,18 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def key(self) -> JobKey:
-        """Its sequence number and index."""
         return _new_tuple(JobKey, (self.sequence, self.member))
 
     @property
     def spec(self) -> Spec:
-        """What was submitted."""
         return self.prepared.spec
 
     @property
     def is_array(self) -> bool:
-        """Whether it is a whole array."""
         return self.member == ARRAY
 
     @property
     def is_subjob(self) -> bool:
-        """Whether it is one job of an array."""
         return self.member >= 0
 
     @property
@@ -284,22 +269,18 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def holds_hosts(self) -> bool:
-        """Whether it has hosts: it runs, is suspended or is being ended."""
         return self.state in ON_HOSTS
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits to start, or to start again."""
         return self.state in WAITING
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended for good."""
         return self.state in OVER
 
     @property
     def is_running_or_suspended(self) -> bool:
-        """Whether it has hosts and is not being ended."""
         return self.state is BatchState.RUNNING or self.state is BatchState.SUSPENDED
 
     @property
@@ -309,13 +290,11 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def present(self) -> AttemptState:
-        """Its attempt; it must have one."""
         assert self.attempt is not None, f"{self.file_key} does not run"
         return self.attempt
 
     @property
     def under_way(self) -> Progress:
-        """The progress of its attempt; it must have one."""
         return self.present.progress
 
     @property
@@ -332,7 +311,6 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def refused(self) -> Reason | None:
-        """Why it was refused after it was queued."""
         return self.final.refused if self.final is not None else None
 
     def worked(self, now: int) -> int:
@@ -356,10 +334,10 @@ def hold_bits(letters: str) -> int:
     Raises:
         ValueError: a letter is not one of them.
     """
+    if letters.strip() == "n":
+        return 0
     bits = 0
     for letter in letters.strip():
-        if letter == "n" and len(letters.strip()) == 1:
-            return 0
         if letter not in HOLD_LETTERS:
             raise ValueError(f"{letter!r} is not a kind of hold; use u (user), o (operator) or s (system)")
         bits |= HOLD_LETTERS[letter]
@@ -368,9 +346,6 @@ def hold_bits(letters: str) -> int:
 
 def hold_text(bits: int) -> str:
     """Return ``Hold_Types`` as ``qstat -f`` shows it."""
-    if not bits:
-        return "n"
-    letters = [letter for letter, bit in HOLD_LETTERS.items() if bits & bit]
-    if bits & DEPENDENCY_HOLD and "s" not in letters:
-        letters.append("s")
-    return "".join(letters) or "n"
+    if bits & DEPENDENCY_HOLD:
+        bits |= SYSTEM_HOLD
+    return "".join(letter for letter, bit in HOLD_LETTERS.items() if bits & bit) or "n"

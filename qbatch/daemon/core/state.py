@@ -8,15 +8,14 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
-from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import NEXT, OVER, WAITING, BatchJob, BatchState, Prepared, Runs
-from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
@@ -26,6 +25,7 @@ from qbatch.planning.policy import Policy, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
+from qbatch.wire.requests import Request
 
 OWNER = "source_job"
 """The attribute of an arrival with the number of its job in the source."""
@@ -35,6 +35,15 @@ LOG_NUMBER = "log_number"
 
 REFUSED_FOR = 1_000_000
 """Microseconds after which a refused job of a source counts as ended; without them, time could stand still."""
+
+MOST_ENDINGS = 200_000
+"""Exit statuses of ended jobs that are kept for dependencies."""
+
+MOST_KEYS = 50_000
+"""Submission keys that are kept to recognise repetitions."""
+
+MOST_RECENT = 2_000
+"""Finished records kept at hand; older ones are read from the store."""
 
 
 class SourceState(msgspec.Struct):
@@ -51,17 +60,14 @@ class SourceState(msgspec.Struct):
     io_end: int = 0
 
     def arrived(self, at: int, sequence: int, owner: int) -> None:
-        """Note that a job of the source was submitted."""
         self._came(at, owner)
         self.at_work[sequence] = owner
 
     def refused(self, at: int, owner: int) -> None:
-        """Note that a job of the source was refused."""
         self._came(at, owner)
         self.ended.append((at + REFUSED_FOR, owner))
 
     def finished(self, at: int, sequence: int) -> None:
-        """Note that a job or an array of the server has ended."""
         owner = self.at_work.pop(sequence, None)
         if owner is not None:
             self.ended.append((at, owner))
@@ -72,16 +78,6 @@ class SourceState(msgspec.Struct):
         self.io_end = max(self.io_end, at)
 
 
-MOST_ENDINGS = 200_000
-"""Exit statuses of ended jobs that are kept for dependencies."""
-
-MOST_KEYS = 50_000
-"""Submission keys that are kept to recognise repetitions."""
-
-MOST_RECENT = 2_000
-"""Finished records kept at hand; older ones are read from the store."""
-
-
 class Actor(NamedTuple):
     """The user who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
 
@@ -89,6 +85,15 @@ class Actor(NamedTuple):
     user: str
     group: str
     role: str
+
+
+@dataclass(eq=False)
+class Work:
+    """A command under way.  ``actor``, ``request``: its user and its request, None for a new configuration."""
+
+    steps: Generator[None, None, Any]
+    actor: Actor | None = None
+    request: Request | None = None
 
 
 class Launch(NamedTuple):
@@ -105,14 +110,14 @@ class Stop(NamedTuple):
     grace: int
 
 
-class Send(NamedTuple):
-    """Effect: a signal to all of an attempt."""
+class SendSignal(NamedTuple):
+    """Effect: send a signal to all processes of an attempt."""
 
     file_key: str
     signal: int
 
 
-class Fit(NamedTuple):
+class ResizeAttempt(NamedTuple):
     """Effect: send an attempt the number of processors that it has now, and of those that it asked for."""
 
     file_key: str
@@ -120,8 +125,8 @@ class Fit(NamedTuple):
     asked: int
 
 
-class Allow(NamedTuple):
-    """Effect: an attempt may run for another walltime, in microseconds."""
+class SetWalltime(NamedTuple):
+    """Effect: give an attempt another walltime, in microseconds."""
 
     file_key: str
     walltime: int
@@ -181,7 +186,7 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account | Ending | Happening
+Effect = Launch | Stop | SendSignal | ResizeAttempt | SetWalltime | Forget | Append | Mail | Account | Ending | Happening
 
 
 class QueueState(msgspec.Struct, gc=False):
@@ -200,12 +205,10 @@ class QueueState(msgspec.Struct, gc=False):
 
     @property
     def total(self) -> int:
-        """Jobs in the queue."""
         return sum(self.counts.values())
 
     @property
     def waiting(self) -> int:
-        """Jobs in the queue that have not started, or wait to start again."""
         return sum(self.counts.get(state, 0) for state in WAITING)
 
     @property
@@ -224,12 +227,11 @@ class ArrayState(msgspec.Struct, gc=False):
     started: int | None = None
 
 
-class RunLimit:
+class RunLimit(msgspec.Struct):
     """A limit on how many jobs may be with the engine or running at once; the others wait here in order."""
 
-    def __init__(self) -> None:
-        self.used = 0
-        self.waiting: list[tuple[int, int, int]] = []
+    used: int = 0
+    waiting: list[tuple[int, int, int]] = []
 
 
 class PoolState:
@@ -249,15 +251,12 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
-        self.numbers: dict[
-            int, tuple[int, int]
-        ] = {}  # By host: the numbers in use of chunks and of processors, as bits.
+        self.numbers: dict[int, tuple[int, int]] = {}  # by host: the numbers in use of chunks and of processors, as bits
         self.shut: set[int] = set()
         self.down: set[int] = set()
 
     @property
     def name_of_policy(self) -> str:
-        """The policy's canonical name."""
         return name_of(self.policy)
 
 
@@ -269,9 +268,8 @@ def machine_of(pool: Pool) -> Machine:
         hosts = tuple(msgspec.structs.replace(host, memory=0) for host in pool.hosts)
         return Machine(hosts, name=pool.name)
     is_simple = len(pool.hosts) == 1 and not pool.hosts[0].memory
-    return Machine(
-        pool.hosts, single_host=pool.single_host, name=pool.name, chunked=not pool.single_host and not is_simple
-    )
+    chunked = not pool.single_host and not is_simple
+    return Machine(pool.hosts, single_host=pool.single_host, name=pool.name, chunked=chunked)
 
 
 def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
@@ -326,9 +324,6 @@ class Core:
         self.step_left = 0
         self.runs: Runs | None = None
         self.keeps_records = True
-        self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
-            lambda due, job: self.at(due, "end", job.key, job.attempts)
-        )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         self.asked: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
@@ -338,7 +333,6 @@ class Core:
     # Finding things
 
     def id_of(self, key: JobKey) -> str:
-        """Return a job's identifier."""
         return format_id(key, self.settings.name)
 
     def key_of(self, text: str) -> JobKey:
@@ -350,7 +344,7 @@ class Core:
         try:
             key = parse_id(text)
         except ValueError:
-            raise Refusal("unknown-job", f"Unknown Job Id {_shown(text)}", _shown(text)) from None
+            raise Refusal("unknown-job", f"Unknown Job Id {shown(text)}", shown(text)) from None
         if key.member == PLAIN and key.sequence in self.arrays:
             return JobKey(key.sequence, ARRAY)
         return key
@@ -373,12 +367,11 @@ class Core:
         job = self.find(key)
         if job is not None and not job.is_over:
             return job
-        if job is not None or key in self.recent or key in self.endings or self.was_used(key):
-            name = self.id_of(key)
-            raise Refusal(
-                "finished-job", f"{name} Job has finished, use -x or -H to obtain historical job information", name
-            )
-        raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
+        name = self.id_of(key)
+        was_used = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs and key.member == PLAIN
+        if job is not None or key in self.recent or key in self.endings or was_used:
+            raise has_finished(name)
+        raise Refusal("unknown-job", f"Unknown Job Id {name}", name)
 
     def is_live(self, text: str) -> bool:
         """Return whether a text names a live job."""
@@ -386,11 +379,6 @@ class Core:
             return bool(self.live(text))
         except Refusal:
             return False
-
-    def was_used(self, key: JobKey) -> bool:
-        """Return whether a sequence number was given out to a job that is no longer live."""
-        is_gone = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs
-        return is_gone and key.member == PLAIN
 
     def members(self, job: BatchJob) -> list[BatchJob]:
         """Return the jobs of an array that have not ended, or the job itself."""
@@ -407,11 +395,10 @@ class Core:
         """
         found = self.queues.get(name)
         if found is None:
-            raise Refusal("unknown-queue", f"Unknown queue {_shown(name)}")
+            raise Refusal("unknown-queue", f"Unknown queue {shown(name)}")
         return found
 
     def pool_of(self, job: BatchJob) -> PoolState:
-        """Return the pool that a job runs in."""
         return self.pools[self.queues[job.queue].pool]
 
     def live_jobs(self, after: int = 0) -> Iterator[BatchJob]:
@@ -449,20 +436,17 @@ class Core:
             of_array = self.arrays[job.sequence].counts
             of_array[was] = of_array.get(was, 0) - 1
             of_array[state] = of_array.get(state, 0) + 1
-            if (parent := self.jobs[job.sequence]).state in WAITING:
-                self._follow_members(parent)
-
-    def _follow_members(self, parent: BatchJob) -> None:
-        """Set an array that has not begun to held, or to waiting for a time, if all its waiting jobs are; else to queued."""
-        counts = self.arrays[parent.sequence].counts
-        queued, held, postponed = (counts.get(state, 0) for state in WAITING)
-        if queued or (held and postponed):
-            self.set_state(parent, "queued")
-        elif held or postponed:
-            self.set_state(parent, "held" if held else "postponed")
+            parent = self.jobs[job.sequence]
+            if parent.state not in WAITING:
+                return
+            # An array that has not begun is held, or waits for a time, if all its waiting jobs do; else it is queued.
+            queued, held, postponed = (of_array.get(state, 0) for state in WAITING)
+            if queued or (held and postponed):
+                self.set_state(parent, "queued")
+            elif held or postponed:
+                self.set_state(parent, "held" if held else "postponed")
 
     def at(self, due: int, what: str, key: JobKey, attempt: int = 0) -> None:
-        """Enter something in the calendar."""
         self.entries += 1
         heapq.heappush(self.calendar, (due, self.entries, what, key.sequence, key.member, attempt))
 
@@ -471,11 +455,9 @@ class Core:
         self.events_made += 1
         self.outbox.append(Happening(self.events_made, self.now, kind, key, text))
 
-    def remember_ending(self, key: JobKey, status: int) -> None:
-        """Keep the exit status of a job for later dependencies."""
-        self.endings[key] = status
-        if len(self.endings) > MOST_ENDINGS:
-            self.endings.popitem(last=False)
+    def account(self, kind: str, job: BatchJob, text: str) -> None:
+        """Write an accounting record of a job."""
+        self.outbox.append(Account(self.now, kind, self.id_of(job.key), text))
 
     def take_effects(self) -> list[Effect]:
         """Return the effects since the last call."""
@@ -483,7 +465,13 @@ class Core:
         return outbox
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return a user's text, cut and printable."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
-    return shown + ("..." if len(text) > 80 else "")
+    printable = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    return printable + ("..." if len(text) > 80 else "")
+
+
+def has_finished(name: str) -> Refusal:
+    """Return the refusal of a request for a live job that names one that has ended."""
+    text = f"{name} Job has finished, use -x or -H to obtain historical job information"
+    return Refusal("finished-job", text, name)
