@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
-from qbatch.daemon.core.job import Listed
-from qbatch.wire.records import DEFAULT_PROJECT
+from qbatch.daemon.core.job import BatchJob, Listed
+from qbatch.daemon.core.state import Account, Core
+from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
+from qbatch.wire.requests import Spec
 from qbatch.wire.resources import MICROSECONDS, format_duration
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Account, Core
-    from qbatch.wire.records import JobRecord
-
 
 _PLAIN = re.compile(r"[!#-:<-~]+")
 # Printable ASCII without space, quotation mark and semicolon.
@@ -29,12 +24,6 @@ def _word(text: str) -> str:
     return clean or '""'
 
 
-def _text_of(listed: Listed) -> str:
-    """Return ``Resource_List`` as text; jobs that ask for the same share it."""
-    listed.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in listed.items())
-    return listed.text
-
-
 @lru_cache(maxsize=1024)
 def _owner(user: str, group: str, account: str, project: str) -> str:
     account = f'account="{_word(account)}" ' if account else ""
@@ -42,52 +31,38 @@ def _owner(user: str, group: str, account: str, project: str) -> str:
     return f"user={_word(user)} group={_word(group)} {account}project={project}"
 
 
-def _job(job: BatchJob) -> str:
-    """Return the beginning of a job's record."""
-    spec = job.prepared.spec
-    return _beginning(job, spec.account, spec.project)
+def _beginning(job: BatchJob | JobRecord, spec: Spec | JobRecord) -> str:
+    owner = _owner(job.user, job.group, spec.account, spec.project)
+    return f"{owner} jobname={job.name if job.name.isalnum() else _word(job.name)} queue={job.queue}"
 
 
-def _beginning(job: BatchJob | JobRecord, account: str, project: str) -> str:
-    name = job.name
-    owner = _owner(job.user, job.group, account, project)
-    return f"{owner} jobname={name if name.isalnum() else _word(name)} queue={job.queue}"
-
-
-def _deadline_and_price(job: BatchJob | JobRecord) -> str:
-    """Return the deadline (seconds since 1970) and the price (processor-hours) of a job that has them."""
-    deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
-    return deadline if job.price is None else f"{deadline} price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
-
-
-def queued(core: Core, job: BatchJob) -> str:
-    """Return the text of a Q record."""
-    return _job(job)
+def queued(job: BatchJob) -> str:
+    """Return the text of a Q record, with which the other records of a job begin."""
+    return _beginning(job, job.prepared.spec)
 
 
 def refused(job: BatchJob, code: str) -> str:
     """Return the text of the A record of a job that was refused after it was queued."""
-    return f"{_job(job)} refused={_word(code)}"
+    return f"{queued(job)} refused={_word(code)}"
 
 
 def started(core: Core, job: BatchJob) -> str:
     """Return the text of an S record."""
-    return _started(_job(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
+    return _started(queued(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
 
 
 def _started(beginning: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
-    hosts, nodes = places
-    asked = listed.text or _text_of(listed) if isinstance(listed, Listed) else _text_of(Listed(listed))
+    asked = listed if isinstance(listed, Listed) else Listed(listed)
+    if not asked.text:  # jobs that ask for the same share it
+        asked.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in asked.items())
+    # The deadline is in seconds since 1970, the price in processor-hours.
+    deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
+    price = "" if job.price is None else f" price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
     return (
         f"{beginning} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
-        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={hosts} "
-        f"exec_vnode={nodes} {asked}{_deadline_and_price(job)}"
+        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={places[0]} "
+        f"exec_vnode={places[1]} {asked.text}{deadline}{price}"
     )
-
-
-def returned(core: Core, job: BatchJob) -> str:
-    """Return the text of the R record of a trial run after its quantum; the last key distinguishes it from that of a rerun."""
-    return f"{ended(core, job, 0)} requeue_reason=quantum_over"
 
 
 def ended(core: Core, job: BatchJob, status: int) -> str:
@@ -102,8 +77,8 @@ def text_of(account: Account) -> str:
     job = account.record
     if job is None:
         return account.text
-    start, places = job.started or 0, (job.exec_host, job.exec_vnode)
-    text = _started(_beginning(job, job.account, job.project), job, start, places, job.resources)
+    start = job.started or 0
+    text = _started(_beginning(job, job), job, start, (job.exec_host, job.exec_vnode), job.resources)
     return f"{text} {_measured(account.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
 
 

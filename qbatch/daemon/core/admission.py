@@ -23,7 +23,7 @@ import msgspec
 
 from qbatch.daemon.core import passes, run_limits
 from qbatch.daemon.core.job import BatchJob, Prepared
-from qbatch.daemon.core.state import Actor, Core, PoolState, QueueState
+from qbatch.daemon.core.state import Actor, Core, QueueState
 from qbatch.engine import snapshot
 from qbatch.model.actions import Reject
 from qbatch.model.events import Submitted, Withdrawn
@@ -50,11 +50,6 @@ def deadline_asked(core: Core, spec: Spec) -> int | None:
         raise Refusal("bad-value", f"illegal -l value: {RESOURCE}: {error}") from None
 
 
-def takes_deadlines(pool: PoolState) -> bool:
-    """Return whether the policy of a pool keeps deadlines."""
-    return bool(getattr(pool.engine.policy, "takes_deadlines", False))
-
-
 def check_deadline(core: Core, queue: QueueState, prepared: Prepared, deadline: int | None) -> None:
     """Refuse a deadline that cannot be kept, or that the policy would ignore.
 
@@ -63,44 +58,33 @@ def check_deadline(core: Core, queue: QueueState, prepared: Prepared, deadline: 
     """
     if deadline is None:
         return
-    pool, name = core.pools[queue.pool], queue.settings.name
-    if not takes_deadlines(pool):
-        raise Refusal(
-            "refused-by-policy",
-            f"policy {pool.name_of_policy} of queue {name} takes no deadlines; leave out -l {RESOURCE}, or set a policy that "
-            "takes them, such as qops",
-            reason="no-deadlines",
+    pool = core.pools[queue.pool]
+    if not getattr(pool.engine.policy, "takes_deadlines", False):
+        text = (
+            f"policy {pool.name_of_policy} of queue {queue.settings.name} takes no deadlines; leave out -l {RESOURCE}, or set "
+            "a policy that takes them, such as qops"
         )
+        raise Refusal("refused-by-policy", text, reason="no-deadlines")
     if deadline < core.now + prepared.walltime:
-        left = format_duration(deadline - core.now)
-        text = f"there are {left} until then" if deadline > core.now else "it is past"
-        raise Refusal(
-            "refused-by-policy",
-            f"the deadline cannot be kept: {text}, and the job asks for walltime={format_duration(prepared.walltime)}; "
-            "ask for a later deadline or a shorter walltime",
-            reason="deadline-too-soon",
+        left = f"there are {format_duration(deadline - core.now)} until then" if deadline > core.now else "it is past"
+        text = (
+            f"the deadline cannot be kept: {left}, and the job asks for walltime={format_duration(prepared.walltime)}; "
+            "ask for a later deadline or a shorter walltime"
         )
+        raise Refusal("refused-by-policy", text, reason="deadline-too-soon")
 
 
 def refusal_of_deadline(core: Core, jobs: list[BatchJob], deadline: int, prepared: Prepared) -> Reason | None:
     """Return why the policy refuses another deadline to waiting jobs of one pool, or None if it accepts all of them.
 
-    ``jobs``: jobs that the policy knows; those of an array in order of index.  The policy is asked in a copy of the engine, where
-    the jobs are withdrawn and submitted again at this instant.
+    ``jobs``: jobs that the policy knows; those of an array in order of index.  The policy is asked in a copy of the engine,
+    where the jobs are withdrawn and submitted again at this instant.
     """
     if not jobs:
         return None
     pool = core.pool_of(jobs[0])
     engine = snapshot.load(pool.machine, pool.engine.policy, snapshot.dump(pool.engine))
-    submitted = []
-    for job in jobs:
-        user, group = core.number_of(job.user), core.number_of(job.group)
-        place = core.queues[job.queue].place
-        request = run_limits.request_of(
-            prepared, job.sequence, core.now, user, group, place, deadline=deadline, priority=job.priority,
-            is_admitted=job.attempts > 0,
-        )  # fmt: skip
-        submitted.append(Submitted(request))
+    submitted = [Submitted(run_limits.request_of(core, job, prepared, core.now, deadline=deadline)) for job in jobs]
     done = engine.handle(core.now, [*(Withdrawn(job.row) for job in jobs), *submitted])
     own = set(done.arrived[-len(jobs) :])
     rejected = (action for action in done.actions if isinstance(action, Reject) and action.row in own)
@@ -121,15 +105,12 @@ def judge(core: Core, job: BatchJob) -> Refusal | None:
     if not any(each.is_pending for each in core.members(job)):
         return None
     passes.make_pass(core, core.pool_of(job))
-    if job.refused is None:
-        return None
     reason = job.refused
+    if reason is None:
+        return None
     if job.deadline is not None:
         # A refused job changes nothing, so this answer holds at this instant.
-        user, group = core.number_of(job.user), core.number_of(job.group)
-        request = run_limits.request_of(
-            job.prepared, core.next_sequence, core.now, user, group, core.queues[job.queue].place, priority=job.priority
-        )
+        request = run_limits.request_of(core, job, job.prepared, core.now, number=core.next_sequence, deadline=None)
         reason = with_earliest(reason, core.pool_of(job).engine.quote(request, core.now))
     return refusal_of(reason, core.id_of(job.key))
 
@@ -147,18 +128,18 @@ def with_earliest(reason: Reason, quote: Quote | None) -> Reason:
 def quote(core: Core, actor: Actor, spec: Spec, queue: QueueState, prepared: Prepared) -> Quote | None:
     """Return what the policy of a queue would answer to a job (the first of an array), without submitting it.
 
-    None: the policy cannot answer, or the job would not go to it at once.  What is due by now is handled first, as at a submission.
+    None: the policy cannot answer, or the job would not go to it at once.  What is due by now is handled first, as at a
+    submission.
     """
     pool = core.pools[queue.pool]
     waits = spec.hold.strip("n ") or spec.depend or (spec.not_before or 0) > core.now
     names = run_limits.names_of(queue, actor.user)
-    used = {name: core.run_limits[name].used for name in names if name in core.run_limits}
-    if not pool.engine.may_refuse or waits or any(used.get(name, 0) >= run_limits.limit_of(core, name) for name in names):
+    if not pool.engine.may_refuse or waits or any(run_limits.is_full(core, name) for name in names):
         return None
     passes.make_pass(core, pool)
     user, group = (core.numbers.get(name, len(core.numbers)) for name in (actor.user, actor.group))
-    job = run_limits.request_of(
-        prepared, core.next_sequence, core.now, user, group, queue.place, deadline=deadline_asked(core, spec),
-        priority=spec.priority,
+    job = msgspec.structs.replace(
+        prepared.request, number=core.next_sequence, submit=core.now, is_rerunnable=spec.is_rerunnable, user=user, group=group,
+        queue=queue.place, deadline=deadline_asked(core, spec), priority=spec.priority,
     )  # fmt: skip
     return pool.engine.quote(job, core.now)

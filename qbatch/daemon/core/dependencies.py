@@ -23,14 +23,14 @@ from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
 RUN_ONE = "runone"
+MOST = 1000
+"""Dependencies of one job."""
+
 Dependency = tuple[str, JobKey]
 """A type and the other job; for ``on``, the count as a sequence number."""
 
 Doomed = tuple[JobKey, str]
 """A job that can never run, and why."""
-
-MOST = 1000
-"""Dependencies of one job."""
 
 
 def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
@@ -46,14 +46,14 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
         if not kind and not colon:
             continue
         names = [name for name in rest.split(":") if name]
-        if kind not in (*AFTER, *BEFORE, "on", RUN_ONE):
-            known = ", ".join([*AFTER, *BEFORE, "on", RUN_ONE])
-            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: the type is not known (known: {known})")
+        shown, kinds = f"depend={part.strip()[:60]}", [*AFTER, *BEFORE, "on", RUN_ONE]
+        if kind not in kinds:
+            raise Refusal("bad-dependency", f"{shown}: the type is not known (known: {', '.join(kinds)})")
         if not names:
-            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: names no job")
+            raise Refusal("bad-dependency", f"{shown}: names no job")
         if kind == "on":
             if not re.fullmatch("[0-9]{1,5}", names[0]) or not 0 < int(names[0]) <= MOST:
-                raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: on needs a count from 1 to {MOST}")
+                raise Refusal("bad-dependency", f"{shown}: on needs a count from 1 to {MOST}")
             found.append((kind, JobKey(int(names[0]))))
             continue
         for name in names:
@@ -108,15 +108,17 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
     """
     held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
-        if kind == RUN_ONE:
-            continue
         if kind == "on":
             job.unmet += key.sequence
         elif kind in BEFORE:
-            other = _hold_for(core, key, BEFORE[kind], job.key)
-            if other is not None:
-                held.append(other)
-        else:
+            child = core.find(key)
+            if child is None or not _can_wait(child):
+                continue
+            core.children.setdefault(job.key, []).append((BEFORE[kind], child.key))
+            if not ("on:" in child.spec.depend and child.unmet > 0):  # else this is one of those for which it waits already
+                child.unmet += 1
+                held.append(child)
+        elif kind != RUN_ONE:
             verdict = _already(core, kind, key)
             if verdict is False:
                 return False, held
@@ -182,7 +184,8 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
     Raises:
         Refusal: there is such a cycle.
     """
-    targets = [key for kind, key in found if kind in BEFORE and _can_wait(core, key)]
+    others = [(key, core.find(key)) for kind, key in found if kind in BEFORE]
+    targets = [key for key, other in others if other is not None and _can_wait(other)]
     if job is not None:
         targets.append(job.key)
     blocked = _blocked_by(core, targets)
@@ -204,9 +207,8 @@ def refuse_never(core: Core, found: list[Dependency]) -> None:
             raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met")
 
 
-def _can_wait(core: Core, key: JobKey) -> bool:
-    job = core.find(key)
-    return job is not None and not job.is_over and not job.holds_hosts
+def _can_wait(job: BatchJob) -> bool:
+    return not job.is_over and not job.holds_hosts
 
 
 def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
@@ -215,13 +217,12 @@ def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
     An array that waits makes its jobs wait; a job that waits keeps its array from ending.
     """
     blocked: dict[JobKey, None] = {}
-    todo = list(targets)
-    held: dict[JobKey, None] = {}
+    todo, seen = list(targets), set[JobKey]()
     while todo:
         key = todo.pop()
-        if key in held:
+        if key in seen:
             continue
-        held[key] = None
+        seen.add(key)
         more = [key]
         job = core.find(key)
         if job is not None and job.is_array:
@@ -246,23 +247,11 @@ def _already(core: Core, kind: str, key: JobKey) -> bool | None:
         status = record.exit_status if record is not None else None
         if parent is not None and parent.final is not None:
             status = parent.final.status
-    return _is_met(kind, status if status is not None else 0)
+    return _is_met(kind, status or 0)
 
 
 def _is_met(kind: str, status: int) -> bool:
     return kind in ("after", "afterany") or (status == 0) == (kind == "afterok")
-
-
-def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | None:
-    """Make a job wait for another; return it if it now has one more unmet dependency."""
-    child = core.find(key)
-    if child is None or child.is_over or child.holds_hosts:
-        return None
-    core.children.setdefault(parent, []).append((kind, child.key))
-    if child.spec.depend and "on:" in child.spec.depend and child.unmet > 0:
-        return None
-    child.unmet += 1
-    return child
 
 
 def started(core: Core, key: JobKey) -> list[JobKey]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import dependencies, run_limits
-from qbatch.daemon.core.job import BY_POLICY, BY_USER, BatchState, hold_text
+from qbatch.daemon.core.job import BY_POLICY, BY_USER, BatchJob, BatchState, hold_text
+from qbatch.daemon.core.state import Core
 from qbatch.model.actions import parts_of
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core
 
 
 def reason_for(core: Core, job: BatchJob) -> Reason:
@@ -60,17 +56,13 @@ def _on_hosts(core: Core, job: BatchJob) -> Reason:
         cause = causes.get(attempt.stopped_by, "by a user and by the policy")
         begun = attempt.pauses[-1][0]
         since = format_duration(core.now - begun)
-        reason = pool.engine.explain(job.row) if attempt.stopped_by == BY_POLICY else None
-        keeps = "keeps its memory"
-        numbers = {"since": begun, "ran": lived}
-        if reason is not None and reason.code == "on-disk":
+        keeps, numbers = "keeps its memory", {"since": begun, "ran": lived}
+        if attempt.stopped_by == BY_POLICY and (reason := pool.engine.explain(job.row)).code == "on-disk":
             keeps, numbers = reason.text, numbers | reason.numbers
         text = f"is suspended {cause} for {since} on {hosts}, {keeps}, has run for {ran} of {most}"
         return Reason("suspended", "server", text, numbers)
     if job.row >= 0 and pool.engine.is_trial(job.row):
-        text = (
-            f"has a quantum on {hosts} and has run for {ran}; if it does not end within it, it waits again and starts over"
-        )
+        text = f"has a quantum on {hosts} and has run for {ran}; if it does not end within it, it waits again and starts over"
         return Reason("quantum", "server", text, {"ran": lived})
     used = format_duration(job.walltime_used(core.now))
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
@@ -91,5 +83,4 @@ def _at_run_limit(core: Core, name: str) -> Reason:
         return Reason("queue-stopped", "server", f"queue {name} is stopped; start it with: qstart {name}", numbers)
     if kind == "queue":
         return Reason("queue-limit", "server", f"queue {name} lets {limit} jobs run at once", numbers)
-    text = f"queue {name} lets {limit} jobs of one user run at once"
-    return Reason("user-limit", "server", text, numbers)
+    return Reason("user-limit", "server", f"queue {name} lets {limit} jobs of one user run at once", numbers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -24,7 +23,7 @@ class FaultState(msgspec.Struct):
     message: str
 
 
-def take_fault(faults: Iterable[FaultState], kind: str, name: str = "") -> FaultState | None:
+def take_fault(faults: list[FaultState], kind: str, name: str = "") -> FaultState | None:
     """Return the fault that strikes now, or None, and count it."""
     for fault in faults:
         if fault.kind == kind and fault.count != 0 and re.search(fault.pattern, name):

@@ -7,7 +7,7 @@ from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, BatchState, EarlierAttempts, FinalState, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Forget, Mail
+from qbatch.daemon.core.state import MOST_ENDINGS, MOST_RECENT, Account, Core, Ending, Forget, Mail
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host
@@ -50,20 +50,20 @@ def _is_held(core: Core, job: BatchJob) -> bool:
     return bool(job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet))
 
 
-def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> bool:
-    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it can still run."""
+def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency], *, is_new: bool = True) -> bool:
+    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it can still run.
+
+    If the job is not new, they replace those that it has; it may be an array that has begun, for which others of its set wait.
+    """
+    if not is_new:
+        if job.has_begun:
+            _release_rivals(core, job.key)
+        dependencies.forget(core, job)
+        job.unmet = 0
     can_run, held = dependencies.register(core, job, found)
     for other in held:
         _hold(core, other, "another job came before it")
     return can_run
-
-
-def forget_dependencies(core: Core, job: BatchJob) -> None:
-    """Remove the dependencies of a job; it may be an array that has begun, for which other jobs of its set wait."""
-    if job.has_begun:
-        _release_rivals(core, job.key)
-    dependencies.forget(core, job)
-    job.unmet = 0
 
 
 def _hold(core: Core, job: BatchJob, why: str) -> None:
@@ -111,8 +111,7 @@ def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None
     for child, why in never:  # the list grows during the loop
         job = core.find(child)
         if job is not None and not job.is_over:
-            end = delete_array if job.is_array else delete
-            steps.whole(end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
+            steps.whole(delete(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
 
 
 def _met(core: Core, key: JobKey) -> None:
@@ -153,23 +152,17 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
         pool.events.append(Returned(job.row))
     core.happened("started", key)
     if core.keeps_records:
-        core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
+        core.account("S", job, accounting.started(core, job))
     _mail(core, job, "b", "began")
     if core.children:
         _apply_start(core, key)
-
-
-def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
-    """Give a running job another walltime; the policy keeps the estimate that the job was started with."""
-    job.prepared, job.modified = prepared, core.now
-    executor_of(core).set_walltime(core, job)
 
 
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
     """Give a job another number of processors on its host, as the policy has decided."""
     attempt = job.present
     if core.keeps_records:
-        slots.leave(core.pool_of(job), job)
+        slots.mark(core.pool_of(job), job, in_use=False)
     attempt.allocation = allocation
     if core.keeps_records:
         slots.enter(core.pool_of(job), job)
@@ -181,14 +174,13 @@ def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
     if not core.settings.mail_command:
         return
-    points = job.spec.mail_points
-    if point in points and (not job.is_subjob or "j" in points):
-        users = job.spec.mail_users or job.user
+    spec = job.spec
+    if point in spec.mail_points and (not job.is_subjob or "j" in spec.mail_points):
         text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
-        core.outbox.append(Mail(job.key, point, users, text))
+        core.outbox.append(Mail(job.key, point, spec.mail_users or job.user, text))
 
 
-def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
+def _leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     """Take a job off its hosts: report its end to the engine, and give its places in run limits back.
 
     ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  A job that the policy has suspended is
@@ -196,7 +188,7 @@ def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
     """
     pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
-    slots.leave(pool, job)
+    slots.mark(pool, job, in_use=False)
     if row >= 0:
         if pool.events:
             pool.events = [event for event in pool.events if event != Returned(row)]
@@ -219,16 +211,18 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
     is_again = is_again and (job.spec.is_rerunnable or job.ending == "rerun")
     ran = NO_RUN_TIME if is_again or status == NOT_STARTED else job.walltime_used(core.now)
-    leave_hosts(core, job, ran)
+    _leave_hosts(core, job, ran)
     if is_again:
         earlier = job.earlier or EarlierAttempts()
-        lost = (*earlier.lost, *_lost_intervals(core, job, attempt))
+        where = exec_texts(core, job)[0]
+        intervals = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
+        lost = (*earlier.lost, *((job.attempts, *each, where) for each in intervals))
         job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
         job.ending = None
         job.comment = job.comment or "queued again"
         # This record names no hosts and no session.
         attempt.allocation, attempt.slots, attempt.session = (), (), None
-        core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
+        core.account("R", job, accounting.ended(core, job, status))
         core.happened("requeued", job.key, job.comment)
         if status == LOST and attempt.started == core.now:
             job.not_before = core.now + PAUSE
@@ -242,13 +236,6 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     elif job.ending == "host":
         status = LOST
     finish(core, job, status)
-
-
-def _lost_intervals(core: Core, job: BatchJob, attempt: AttemptState) -> list[tuple[int, int, int, int, str]]:
-    """Return the execution intervals of an attempt that is lost, each after the attempt's number and before its hosts."""
-    where = exec_texts(core, job)[0]
-    ran = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
-    return [(job.attempts, *piece, where) for piece in ran]
 
 
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
@@ -276,7 +263,9 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.outbox.append(Ending(key, record))
         if job.attempt is not None:
             core.outbox.append(Account(now, "E", record.id, record=record))
-    core.remember_ending(key, status)
+    core.endings[key] = status
+    if len(core.endings) > MOST_ENDINGS:
+        core.endings.popitem(last=False)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
     _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
@@ -290,39 +279,41 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         _apply_end(core, key, status, doomed)
     if is_subjob:
         array = core.arrays.get(job.sequence)
-        if array is None:
-            return
-        array.live -= 1
-        array.failed += status != 0
-        if array.live == 0:
-            parent = core.jobs[job.sequence]
-            finish(core, parent, 1 if array.failed else 0, doomed)
+        if array is not None:
+            array.live -= 1
+            array.failed += status != 0
+            if array.live == 0:
+                finish(core, core.jobs[job.sequence], 1 if array.failed else 0, doomed)
 
 
 def delete(
     core: Core, job: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
     doomed: list[Doomed] | None = None,
-) -> None:  # fmt: skip
-    """End one job (not an array): a waiting one at once, a running one by signals, or at once if forced.
+) -> steps.Steps[None]:  # fmt: skip
+    """End a job, or in steps every job of an array: a waiting one at once, a running one by signals, or at once if forced.
 
     ``by``: the user who deletes it; its owner if none is given.
     """
-    deletion = Account(core.now, "D", core.id_of(job.key), f"requestor={by or job.user}@{job.spec.host}")
-    job.modified = core.now
-    if message:
-        job.comment = message
-    if not job.holds_hosts:
-        run_limits.withdraw(core, job)
+    members = yield from steps.members_of(core, job)
+    if job.is_array:
         job.ending = "deleted"
-        core.outbox.append(deletion)
-        finish(core, job, DELETED, doomed)
-        return
-    job.ending = "deleted"
-    core.outbox.append(deletion)
-    if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
-        ended(core, job, DELETED)
-    elif job.state is not BatchState.EXITING:
-        core.set_state(job, "stopped")
+    for one in members:
+        if job.is_array and steps.is_enough(core):
+            yield
+        if one.is_over:
+            continue
+        one.modified = core.now
+        one.comment = message or one.comment
+        if not one.holds_hosts:
+            run_limits.withdraw(core, one)
+        one.ending = "deleted"
+        core.account("D", one, f"requestor={by or one.user}@{one.spec.host}")
+        if not one.holds_hosts:
+            finish(core, one, DELETED, doomed)
+        elif executor_of(core).stop(core, one, 0 if is_forced else grace) or is_forced:
+            ended(core, one, DELETED)
+        elif one.state is not BatchState.EXITING:
+            core.set_state(one, "stopped")
 
 
 def returned(core: Core, job: BatchJob) -> None:
@@ -344,10 +335,11 @@ def returned(core: Core, job: BatchJob) -> None:
     trial = (attempt.started, core.now, job.size, exec_texts(core, job)[0])
     job.earlier = EarlierAttempts((*earlier.trials, trial), earlier.lost, attempt.used)
     job.comment = ""
-    core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
+    # The last key distinguishes this record from that of a rerun.
+    core.account("R", job, f"{accounting.ended(core, job, 0)} requeue_reason=quantum_over")
     core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
-    slots.leave(pool, job)
+    slots.mark(pool, job, in_use=False)
     job.attempt = None
     job.modified = core.now
     core.set_state(job, "requeued")
@@ -418,27 +410,11 @@ def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
         ended(core, job, LOST if why == "host" else DELETED)
 
 
-def delete_array(
-    core: Core, parent: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
-    doomed: list[Doomed] | None = None,
-) -> steps.Steps[None]:  # fmt: skip
-    """End every job of an array that has not ended, in steps."""
-    members = yield from steps.members_of(core, parent)
-    parent.ending = "deleted"
-    for job in members:
-        if steps.is_enough(core):
-            yield
-        if not job.is_over:
-            delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
-
-
 def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     """Give a waiting job (or an array as a whole) another request or queue; it ranks anew."""
     if job.is_array:
-        job.prepared = prepared
         job.queue = queue
-        return
-    if job.holds_hosts:
+    if job.is_array or job.holds_hosts:
         job.prepared = prepared
         return
     run_limits.withdraw(core, job)
@@ -491,7 +467,7 @@ def reported(core: Core, report: Report) -> None:
 
 
 def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
-    """Return the comment on an end, with the files that could not be delivered; mail names those whatever ``-m`` asks for."""
+    """Return the comment on an end, with the files that could not be delivered; mail names them whatever ``-m`` asks for."""
     if not undelivered:
         return why
     if core.settings.mail_command:

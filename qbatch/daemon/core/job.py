@@ -304,6 +304,11 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         return sizes[-1][1] if sizes else self.prepared.request.procs
 
     @property
+    def hold_types(self) -> str:
+        """``Hold_Types`` as ``qstat -f`` shows it."""
+        return hold_text(self.hold | (DEPENDENCY_HOLD if self.unmet else 0))
+
+    @property
     def used(self) -> dict[str, float] | None:
         """What was measured of its attempt, or of the one before if it waits again; None before any measurement."""
         last = self.attempt if self.attempt is not None else self.earlier

@@ -8,16 +8,13 @@ A chunk gets the lowest free number, and gives it back at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BatchJob, Slot
+from qbatch.daemon.core.state import PoolState
 from qbatch.model.actions import parts_of
 from qbatch.model.job import SCATTER
 from qbatch.model.machine import Host
 from qbatch.wire.resources import ChunkOf
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.state import PoolState
 
 MOST_CHUNKS = 100_000
 """The most chunks of one job that are numbered."""
@@ -45,25 +42,13 @@ def enter(pool: PoolState, job: BatchJob) -> None:
     job.present.slots = tuple(found)
 
 
-def leave(pool: PoolState, job: BatchJob) -> None:
-    """Give the numbers of a job back."""
+def mark(pool: PoolState, job: BatchJob, *, in_use: bool) -> None:
+    """Mark the numbers of a job as in use (those of a snapshot) or as free."""
     for slot in job.present.slots:
         chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        numbers, ranges = _numbers_of(slot)
-        pool.numbers[slot.host] = (chunks & ~numbers, taken & ~ranges)
-
-
-def restore(pool: PoolState, job: BatchJob) -> None:
-    """Enter the numbers of a running job from a snapshot."""
-    for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        numbers, ranges = _numbers_of(slot)
-        pool.numbers[slot.host] = (chunks | numbers, taken | ranges)
-
-
-def _numbers_of(slot: Slot) -> tuple[int, int]:
-    """Return the numbers of chunks on a host and of their processors there, as bits."""
-    return (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
+        numbers, ranges = (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
+        both = (chunks | numbers, taken | ranges)
+        pool.numbers[slot.host] = both if in_use else (both[0] ^ numbers, both[1] ^ ranges)
 
 
 def _bits(ranges: Ranges) -> int:
@@ -82,8 +67,7 @@ def _free_ranges(taken: int, count: int) -> Ranges:
         place += (~above & (above + 1)).bit_length() - 1
         above = taken >> place
         # All numbers below the lowest bit that is set above are free.
-        length = (above & -above).bit_length() - 1 if above else count
-        length = min(length, count)
+        length = min((above & -above).bit_length() - 1, count) if above else count
         found.append((place, place + length - 1))
         count -= length
         place += length
@@ -123,19 +107,17 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
         if is_all and not (whole.memory or chunk.memory or chunk.host):
             return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
     left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
-    kinds = list(enumerate(chunks))
-    if len(kinds) > 1:
-        # Chunks that ask for a host come first, as in the placement.
-        kinds.sort(key=lambda kind: not kind[1].host)
+    # Chunks that ask for a host come first, as in the placement.
+    kinds = sorted(enumerate(chunks), key=lambda kind: not kind[1].host)
     used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
     found: dict[int, list[tuple[int, int, int, int, int]]] = {}
     most = MOST_CHUNKS
     for place, chunk in kinds:
         parts = found[place] = []
-        name, missing = chunk.host, min(chunk.count, most)
+        missing = min(chunk.count, most)
         most -= missing
         while missing:
-            host = _host_for(chunk, name, left, hosts, used)
+            host = _host_for(chunk, left, hosts, used)
             if host is None:
                 parts += _spread(left, chunk)
                 missing -= 1
@@ -153,16 +135,15 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
             own[1] -= count * memory if own[1] else 0
             missing -= count
             parts.append((host, chunk.procs, memory, chunk.slots, count))
-    return parts if len(kinds) == 1 else [part for place in sorted(found) for part in found[place]]
+    return [part for place in sorted(found) for part in found[place]]
 
 
-def _host_for(
-    chunk: ChunkOf, name: str, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None
-) -> int | None:
+def _host_for(chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None) -> int | None:
     """Return the first host that has all that a chunk asks for, else the first that has the processors, or None."""
     second = None
     for host, (procs, memory) in left.items():
-        if procs < chunk.procs or (used is not None and host in used) or (name and hosts[host].name != name):
+        is_other = bool(chunk.host) and hosts[host].name != chunk.host
+        if procs < chunk.procs or (used is not None and host in used) or is_other:
             continue
         if memory >= chunk.memory or not hosts[host].memory:
             return host

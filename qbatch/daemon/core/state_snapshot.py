@@ -88,12 +88,11 @@ def dump(core: Core) -> bytes:
     def place_of(shared: Any) -> int:
         if not isinstance(shared, Prepared):
             raise TypeError(f"{type(shared).__name__} cannot be written")
-        place = places.get(id(shared))
-        if place is None:
-            place = places[id(shared)] = len(prepared)
+        if id(shared) not in places:
+            places[id(shared)] = len(prepared)
             values = (shared.spec, shared.demand, shared.walltime, shared.request, shared.indices, shared.slot_limit)
             prepared.append(values)
-        return place
+        return places[id(shared)]
 
     ones: list[BatchJob] = []
     for job in core.jobs.values():
@@ -158,8 +157,10 @@ def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str]
 
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:
-    for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
-                 "ended_count", "is_dirty", "faults", "log_id", "log_offset", "source", "run_times"):  # fmt: skip
+    for name in (
+        "now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived", "ended_count",
+        "is_dirty", "faults", "log_id", "log_offset", "source", "run_times",
+    ):  # fmt: skip
         setattr(core, name, getattr(state, name))
     for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)
@@ -169,8 +170,7 @@ def _load_tables(core: Core, state: CoreSnapshot) -> None:
             continue
         queue.enabled, queue.started, queue.counts, queue.users = enabled, started, counts, users
     for name, (used, waiting) in state.run_limits.items():
-        limit = core.run_limits.setdefault(name, RunLimit())
-        limit.used, limit.waiting = used, waiting
+        core.run_limits[name] = RunLimit(used, waiting)
     core.children = {key: list(waiting) for key, waiting in state.children}
     core.endings = OrderedDict(state.endings)
     core.keys = OrderedDict(((uid, text), key) for uid, text, key in state.keys)
@@ -197,5 +197,5 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
         if job.attempt is not None and job.holds_hosts:
             pool = pools[job.queue]
             pool.running[job.key] = job
-            slots.restore(pool, job)
+            slots.mark(pool, job, in_use=True)
     core.order = list(core.jobs)
