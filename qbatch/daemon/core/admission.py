@@ -36,11 +36,7 @@ from qbatch.wire.resources import format_duration
 
 
 def deadline_asked(core: Core, spec: Spec) -> int | None:
-    """Return the deadline that a specification asks for at this instant, or None.
-
-    Raises:
-        Refusal: the deadline cannot be read.
-    """
+    """Return the deadline that a specification asks for at this instant, or None; refuse one that cannot be read."""
     text = spec.resources.get(RESOURCE)
     if text is None:
         return None
@@ -51,11 +47,7 @@ def deadline_asked(core: Core, spec: Spec) -> int | None:
 
 
 def check_deadline(core: Core, queue: QueueState, prepared: Prepared, deadline: int | None) -> None:
-    """Refuse a deadline that cannot be kept, or that the policy would ignore.
-
-    Raises:
-        Refusal: with the reason and the way out.
-    """
+    """Refuse a deadline that cannot be kept or that the policy would ignore, with the reason and the way out."""
     if deadline is None:
         return
     pool = core.pools[queue.pool]

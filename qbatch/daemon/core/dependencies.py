@@ -101,11 +101,7 @@ def depend_text(core: Core, job: BatchJob) -> str:
 
 
 def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, list[BatchJob]]:
-    """Enter the dependencies of a new job.
-
-    Returns:
-        Whether it can still run (False: one can never be met), and the jobs that are to be held for it.
-    """
+    """Enter the dependencies of a job; return whether all can still be met, and the jobs that are to be held for it."""
     held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
         if kind == "on":
@@ -180,9 +176,6 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
     """Refuse dependencies by which a job would wait for itself, directly or through other jobs; nothing changes.
 
     ``job``: the job that gets them in place of those that it has; None for a new job.
-
-    Raises:
-        Refusal: there is such a cycle.
     """
     others = [(key, core.find(key)) for kind, key in found if kind in BEFORE]
     targets = [key for key, other in others if other is not None and _can_wait(other)]
@@ -197,11 +190,7 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
 
 
 def refuse_never(core: Core, found: list[Dependency]) -> None:
-    """Refuse dependencies if one of them can never be met.
-
-    Raises:
-        Refusal: it names that dependency.
-    """
+    """Refuse dependencies if one of them can never be met; the refusal names it."""
     for kind, key in found:
         if kind in AFTER and _already(core, kind, key) is False:
             raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met")

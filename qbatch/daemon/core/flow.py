@@ -93,7 +93,7 @@ def _apply_start(core: Core, key: JobKey) -> None:
 
 def _release_rivals(core: Core, key: JobKey) -> None:
     """Let the other jobs of a ``runone`` set start, since this one waits again."""
-    for rival in dependencies.rivals(core, key) if core.children else ():
+    for rival in dependencies.rivals(core, key):
         _met(core, rival)
 
 

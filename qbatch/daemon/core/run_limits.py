@@ -174,12 +174,9 @@ def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
 
 
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
-    """Exchange the places of two waiting jobs.
+    """Exchange the places of two waiting jobs, if not too many jobs wait.
 
     The engine ranks by arrival: all waiting jobs of the pool leave it and arrive again, in the same order except for the two.
-
-    Raises:
-        Refusal: too many jobs wait.
     """
     pool = core.pool_of(first)
     waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]

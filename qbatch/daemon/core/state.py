@@ -336,11 +336,7 @@ class Core:
         return format_id(key, self.settings.name)
 
     def key_of(self, text: str) -> JobKey:
-        """Return the key that a text names; a bare number names an array too.
-
-        Raises:
-            Refusal: the text is no job identifier.
-        """
+        """Return the key that a text names; a bare number names an array too.  A text that is no job identifier is refused."""
         try:
             key = parse_id(text)
         except ValueError:
@@ -358,11 +354,7 @@ class Core:
         return job if job is not None and job.member == key.member else None
 
     def live(self, text: str) -> BatchJob:
-        """Return the live job that a text names.
-
-        Raises:
-            Refusal: there is none, or it has finished.
-        """
+        """Return the live job that a text names; refuse the name of one that does not exist or has finished."""
         key = self.key_of(text)
         job = self.find(key)
         if job is not None and not job.is_over:
@@ -388,15 +380,10 @@ class Core:
         return [] if array is None else [each for each in array.members.values() if not each.is_over]
 
     def queue(self, name: str) -> QueueState:
-        """Return a queue.
-
-        Raises:
-            Refusal: there is none of this name.
-        """
-        found = self.queues.get(name)
-        if found is None:
+        """Return a queue; refuse an unknown name."""
+        if name not in self.queues:
             raise Refusal("unknown-queue", f"Unknown queue {shown(name)}")
-        return found
+        return self.queues[name]
 
     def pool_of(self, job: BatchJob) -> PoolState:
         return self.pools[self.queues[job.queue].pool]

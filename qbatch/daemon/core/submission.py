@@ -30,11 +30,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]:
-    """Queue a job, or an array in steps; return its key.
-
-    Raises:
-        Refusal: with the reason; nothing has changed.
-    """
+    """Queue a job, or an array in steps, and return its key; if the job is refused, nothing has changed."""
     if key and (known := core.keys.get((actor.uid, key))) is not None:
         return known
     queue, prepared = check(core, actor, spec)
@@ -99,11 +95,7 @@ def of_task(whole: Prepared, index: int) -> Prepared:
 
 
 def bits_of_hold(actor: Actor, letters: str, doing: str) -> int:
-    """Return the bits of ``uos`` letters, if the asker may do so ("place", "place and lift") with these kinds of hold.
-
-    Raises:
-        Refusal: a kind is not known or not for the asker.
-    """
+    """Return the bits of ``uos`` letters; refuse unknown ones, and kinds of hold with which the asker may not do this."""
     try:
         bits = hold_bits(letters)
     except ValueError as error:
@@ -114,11 +106,7 @@ def bits_of_hold(actor: Actor, letters: str, doing: str) -> int:
 
 
 def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
-    """Read and check a specification against the queue that it names, and the limits; nothing changes.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Read a specification, and refuse one that the queue that it names, or the limits, do not allow; nothing changes."""
     if len(core.jobs) >= core.settings.max_jobs:
         raise Refusal("too-many-jobs", f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)")
     name = spec.queue.partition("@")[0] or core.settings.default_queue
@@ -143,11 +131,7 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
 
 
 def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True) -> None:
-    """Check what depends on the moment and on the owner of the job; a job that only moves is not counted again.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Refuse a job that the queue does not take now, or not from its owner; a job that only moves is not counted again."""
     settings, user = queue.settings, actor.user
     name = settings.name
     if not queue.enabled:
@@ -183,11 +167,7 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Read a specification for a queue, and check all of it that depends on neither the moment nor the user.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Read a specification for a queue, and refuse all that depends on neither the moment nor the user."""
     _check_texts(spec)
     asked = _asked(core, spec, queue)
     indices: tuple[int, ...] = ()
@@ -211,11 +191,7 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Return what the resources of a specification ask for in a queue, whatever else is in it.
-
-    Raises:
-        Refusal: they cannot be read, or the queue or its hosts do not have them.
-    """
+    """Return what the resources of a specification ask for; refuse those that the queue or its hosts do not have."""
     known = queue.settings.name, *spec.resources.items()
     if (asked := core.asked.get(known)) is not None:
         return asked
@@ -252,9 +228,7 @@ def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
     """Yield the chunks for the engine, with the places of the hosts that they name.
 
-    Raises:
-        Refusal: there is no such host, or the pool does not place chunks on hosts and the request is for certain, different or
-            whole hosts.
+    Unknown hosts are refused, as are certain, different and whole hosts in a pool that does not place chunks on hosts.
     """
     hosts, is_chunked = pool.machine.hosts, pool.machine.chunked
     if demand.is_exclusive and not is_chunked:
@@ -304,11 +278,7 @@ def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
 
 
 def check_group(core: Core, group: str, spec: Spec) -> None:
-    """Refuse a ``group_list`` that names a group other than that of the job's owner.
-
-    Raises:
-        Refusal: with the group.
-    """
+    """Refuse a ``group_list`` that names a group other than that of the job's owner."""
     others = [name for name in _names(spec.group_list) if name != group]
     if others and "user" not in core.settings.lenient:
         text = f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
@@ -316,11 +286,7 @@ def check_group(core: Core, group: str, spec: Spec) -> None:
 
 
 def check_server(core: Core, server: str, host: str) -> None:
-    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the client calls it.
-
-    Raises:
-        Refusal: with the server.
-    """
+    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the client calls it."""
     settings = core.settings
     if server and server not in names_of(host) | {settings.name} and "server" not in settings.lenient:
         raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
@@ -349,11 +315,7 @@ def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> 
 
 
 def check_name(name: str, is_torque: bool = False) -> None:
-    """Refuse a name that PBS clients could not read back; in Torque a name may have slashes.
-
-    Raises:
-        Refusal: with the letter.
-    """
+    """Refuse a name that PBS clients could not read back; in Torque a name may have slashes."""
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
     slash = "" if is_torque and not name.endswith("/") else "/"

@@ -20,10 +20,7 @@ def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord 
     """Queue a job (an array in steps), or return what would become of it.
 
     A policy that may refuse judges the job before the answer; its refusal is the result, since the job has its number and its
-    record.  The submission key is forgotten then: a repeated submission asks again.
-
-    Raises:
-        Refusal: nothing has changed.
+    record.  The submission key is forgotten then: a repeated submission asks again.  If a refusal is raised, nothing has changed.
     """
     if request.is_dry_run:
         return _foreseen(core, actor, request)
@@ -42,11 +39,7 @@ def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord 
 
 
 def enter(core: Core, actor: Actor, request: Submit) -> Steps[JobKey]:
-    """Queue a job, such as one of a log, without an answer; the pass that takes it in follows.
-
-    Raises:
-        Refusal: nothing has changed.
-    """
+    """Queue a job, such as one of a log; the pass that takes it in follows.  If the job is refused, nothing has changed."""
     _raise_fault(core, request)
     if len(request.key) > 200:
         raise Refusal("bad-value", "a submission key has at most 200 letters")

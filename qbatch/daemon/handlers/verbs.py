@@ -43,29 +43,17 @@ def require_handlers(kind: type[requests.Request]) -> None:
 
 
 def begin(core: Core, actor: Actor, request: requests.Request) -> Any:
-    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.
-
-    Raises:
-        Refusal: nothing has changed.
-    """
+    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.  A refused one changes nothing."""
     return steps.begin(core, HANDLERS[type(request)](core, actor, request), actor, request)
 
 
 def carry_out(core: Core, actor: Actor, request: requests.Request) -> Any:
-    """Carry out a command as a whole; return its answer.
-
-    Raises:
-        Refusal: nothing has changed.
-    """
+    """Carry out a command as a whole and return its answer; a refused one changes nothing."""
     return steps.whole(HANDLERS[type(request)](core, actor, request))
 
 
 def permit(actor: Actor, request: requests.Request) -> None:
-    """Refuse a request that the asker's role does not allow; every user may look at the clock and at the what-if policies.
-
-    Raises:
-        Refusal: not permitted.
-    """
+    """Refuse a request that the asker's role does not allow; every user may look at the clock and at the what-if policies."""
     if isinstance(request, requests.Time | requests.Shadow) and request.action == "show":
         return
     if RANKS[actor.role] < RANKS[request.role]:
@@ -79,11 +67,7 @@ def is_operator(actor: Actor) -> bool:
 
 
 def owned(core: Core, actor: Actor, text: str) -> BatchJob:
-    """Return the live job that a text names, if the asker owns it or is an operator.
-
-    Raises:
-        Refusal: there is none, it has finished, or it belongs to another user.
-    """
+    """Return the live job that a text names, if the asker owns it or is an operator; else refuse."""
     job = core.live(text)
     if not may_see(actor, job.uid):
         name = core.id_of(job.key)

@@ -31,11 +31,7 @@ def _is_stored(request: Request) -> bool:
 
 
 def ask(service: Service, client: ConnectedClient, request: Request) -> None:
-    """Answer a request at once, or when the answer is there.
-
-    Raises:
-        Refusal: it is refused.
-    """
+    """Answer a request at once, or when the answer is there; a request that is not allowed is refused."""
     answer = HANDLERS[type(request)](service, client, request)
     if asyncio.iscoroutine(answer):
         wait_for(service, client, request, answer)
@@ -44,11 +40,7 @@ def ask(service: Service, client: ConnectedClient, request: Request) -> None:
 
 
 def wait_for(service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]) -> None:
-    """Answer a request when the answer is there; if that is None, a commit answers it.
-
-    Raises:
-        Refusal: too many questions wait for their answers.
-    """
+    """Answer a request when the answer is there, unless too many wait; if the answer is None, a commit answers it."""
     if len(client.waits) >= MOST_WAITS:
         answer.close()
         raise Refusal("busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them")

@@ -52,11 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 @handles(requests.Hello)
 def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> Welcome:
-    """Return the server's name, version and protocol, and the user and the role of the client.
-
-    Raises:
-        Refusal: the client means another server.
-    """
+    """Return the server's name, version and protocol, and the user and the role of the client; refuse another server's name."""
     check_server(service.core, request.server, os.uname().nodename)
     name, actor = service.settings.name, client.actor
     return Welcome(server=name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role)
@@ -246,8 +242,7 @@ def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) 
 def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> Done:
     """Push events from now on; the text is the number of the last event before them.
 
-    Raises:
-        Refusal: the client knows another last event; those in between are not kept.
+    A client that names an earlier last event is refused: the server does not keep those in between.
     """
     last, after = service.event_stream.last, request.after
     if after is not None and after != last:
