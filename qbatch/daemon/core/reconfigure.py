@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 
 from qbatch.daemon.core import run_limits
-from qbatch.daemon.core.job import BatchState
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, PoolState, QueueState, machine_of, places_of
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.daemon.settings import Pool, Queue, Settings
@@ -60,7 +61,7 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     pool_of = {name: places.get(queue.pool, 0) for name, queue in asked.items()}
     # The waiting jobs of queues that leave their pool, in the order in which they became eligible.
     leaving = {name for name in asked if name in old and pools[pool_of[name]] is not core.pools[old[name].pool]}
-    ones = (job for whole in core.live_jobs() for job in core.members(whole)) if leaving else ()
+    ones: Iterable[BatchJob] = (job for whole in core.live_jobs() for job in core.members(whole)) if leaving else ()
     moved = [job for job in ones if job.queue in leaving and job.state is BatchState.QUEUED]
     moved.sort(key=attrgetter("eligible", "sequence", "member"))
     for job in moved:

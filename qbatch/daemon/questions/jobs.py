@@ -16,7 +16,7 @@ from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.flow import QUANTUM_OVER
 from qbatch.daemon.core.records import excess, full_record
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.handlers.verbs import handles, may_see
+from qbatch.daemon.handlers.verbs import handles, is_operator, may_see
 from qbatch.daemon.service import Service
 from qbatch.model.reasons import Reason
 from qbatch.results.shown import is_cancelled
@@ -200,7 +200,7 @@ async def job_output(service: Service, client: ConnectedClient, request: request
         record, is_mine = full_record(core, job), may_see(client.actor, job.uid)
     else:
         record = await _finished(service, request.job)
-        is_mine = record.user == client.actor.user or may_see(client.actor, -1)
+        is_mine = record.user == client.actor.user or is_operator(client.actor)
     name = record.id
     if not is_mine:
         raise Refusal("not-permitted", f"Unauthorized Request {name}: the output is for its owner and for operators", name)
@@ -275,5 +275,5 @@ async def forecast(service: Service, client: ConnectedClient, request: requests.
 def _record(core: Core, key: JobKey) -> ForecastRecord:
     """Return the record of a job without its forecast; the job may have left since that was made."""
     job = core.find(key)
-    known = {} if job is None else {"promised": job.promised, "deadline": job.deadline}
-    return ForecastRecord(job=core.id_of(key), **known)
+    promised, deadline = (None, None) if job is None else (job.promised, job.deadline)
+    return ForecastRecord(job=core.id_of(key), promised=promised, deadline=deadline)

@@ -15,7 +15,7 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import brief_record, full_record, used_texts, with_excess
 from qbatch.daemon.core.state import Actor, has_finished, shown
 from qbatch.daemon.forecasts import Made
-from qbatch.daemon.handlers.verbs import handles, may_see
+from qbatch.daemon.handlers.verbs import handles, is_operator
 from qbatch.daemon.service import Service
 from qbatch.wire import requests
 from qbatch.wire.errors import ErrorRecord, Refusal
@@ -146,11 +146,7 @@ class _Page:
             record = msgspec.structs.replace(record, used=texts, comment=with_excess(core, job, record.comment, used))
         if not self.request.is_brief and not record.comment and job.is_waiting and not job.is_array:
             record = msgspec.structs.replace(record, comment=self.service.forecasts.short_reason(job))
-        return self._shown(record, job.uid)
-
-    def _shown(self, record: JobRecord, uid: int | None) -> JobRecord:
-        is_mine = may_see(self.actor, uid) if uid is not None else record.user == self.actor.user
-        return record if is_mine else _for_others(self.actor, record)
+        return _visible(self.actor, record, job.uid)
 
     def _is_wanted(self, user: str, queue: str, letter: str, is_array: bool) -> bool:
         request = self.request
@@ -176,7 +172,7 @@ class _Page:
         if self.request.states and set(self.request.states) <= _ON_HOSTS:
             yield from self._on_hosts(after)
             return
-        first = after.sequence - 1 if after.member != -1 and self.request.subjobs else after.sequence
+        first = after.sequence - 1 if after.member != PLAIN and self.request.subjobs else after.sequence
         for job in self.core.live_jobs(max(first, 0)):
             if self._is_wanted(job.user, job.queue, job.state.letter, job.is_array) and (
                 job.sequence > after.sequence or after.sequence == 0
@@ -214,7 +210,8 @@ class _Page:
         for each in named[first:]:
             if each.error is not None:
                 continue
-            if not self._take(self._record(each.job) if each.job is not None else self._shown(found[each.key], None)):
+            record = self._record(each.job) if each.job is not None else _visible(self.actor, found[each.key])
+            if not self._take(record):
                 break
         self.errors = [each.error for each in named if each.error is not None] if not self.request.after else []
         return self._made()
@@ -258,14 +255,14 @@ class _Page:
         found = {key: core.recent[key] for key in keys if key in core.recent}
         wanted = [key for key in keys if key not in found]
         # A bare number of an array that is over names the array.
-        wanted += [JobKey(key.sequence, ARRAY) for key in wanted if key.member == -1]
+        wanted += [JobKey(key.sequence, ARRAY) for key in wanted if key.member == PLAIN]
         async with self.service.unread.turn_of(self.actor.uid):
             stored = await self.service.store.finished(wanted) if wanted else {}
         for key in keys:
             whole = JobKey(key.sequence, ARRAY)
             if key not in found and key in stored:
                 found[key] = stored[key]
-            elif key not in found and key.member == -1 and (whole in stored or whole in core.recent):
+            elif key not in found and key.member == PLAIN and (whole in stored or whole in core.recent):
                 found[key] = core.recent.get(whole) or stored[whole]
         return found
 
@@ -275,8 +272,7 @@ class _Page:
         where: list[tuple[str, object]] = [("sequence > ?", after.sequence)]
         if not request.subjobs:
             where.append(("member < ?", 0))
-        kept = self.core.settings.history_kept
-        if kept is not None:
+        if (kept := self.core.settings.history_kept) is not None:
             where.append(("ended >= ?", self.core.now - kept))
         async with self.service.unread.turn_of(self.actor.uid):
             stored = await self.service.store.search(where, self.limit + 1, is_newest_first=False)
@@ -286,7 +282,7 @@ class _Page:
             if after.sequence < key.sequence <= last and (request.subjobs or key.member < 0):
                 merged[key] = record
         records = [
-            (key, self._shown(record, None)) for key, record in merged.items()
+            (key, _visible(self.actor, record)) for key, record in merged.items()
             if self._is_wanted(record.user, record.queue, record.state, record.is_array)
         ]  # fmt: skip
         if request.finished != "only":
@@ -312,9 +308,10 @@ class _Page:
         return self._made()
 
 
-def _for_others(actor: Actor, record: JobRecord) -> JobRecord:
-    """Return the record of another user's job as the asker may see it."""
-    return record if may_see(actor, -1) else msgspec.structs.replace(record, **HIDDEN)
+def _visible(actor: Actor, record: JobRecord, uid: int | None = None) -> JobRecord:
+    """Return a record as the asker may see it; ``uid``: the job's owner, if known, else the user of the record is."""
+    is_mine = record.user == actor.user if uid is None else uid == actor.uid
+    return record if is_mine or is_operator(actor) else msgspec.structs.replace(record, **HIDDEN)
 
 
 def _key_of(text: str) -> JobKey:
@@ -360,8 +357,6 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
     limit = min(max(request.limit, 1), MOST)
     async with service.unread.turn_of(client.uid):
         records = await service.store.search(where, limit + 1, is_newest_first=True)
-    actor = client.actor
-    visible = (each if each.user == actor.user else _for_others(actor, each) for each in records)
-    page = tuple(takewhile(PageLimit(limit).takes, visible))
+    page = tuple(takewhile(PageLimit(limit).takes, (_visible(client.actor, each) for each in records)))
     following = page[-1].id if len(page) < len(records) else ""
     return Jobs(jobs=page, next=following, now=service.now, server=service.core.settings.name)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -142,7 +142,7 @@ def metrics(service: Service, client: ConnectedClient, request: requests.Metrics
     lines: list[str] = []
     for name, kind, text, values in found:
         lines += [f"# HELP qbatch_{name} {text}", f"# TYPE qbatch_{name} {kind}"]
-        by_labels = values if isinstance(values, dict) else {"": values}
+        by_labels: Mapping[str, float] = values if isinstance(values, dict) else {"": values}
         lines += [f"qbatch_{name}{labels} {float(value):.17g}" for labels, value in by_labels.items()]
     return Text(text="\n".join(lines) + "\n")
 
@@ -342,8 +342,9 @@ async def _empty(service: Service, client: ConnectedClient, request: requests.Sh
     running = {core.id_of(job.key): job for pool in core.pools for job in pool.running.values()}
     again = {name: job for name, job in running.items() if request.is_requeueing and job.spec.is_rerunnable}
     ended = [name for name in running if request.is_with_jobs and name not in again]
-    message = f"ended with the server by {client.actor.user}"
-    for command in (requests.Rerun(jobs=tuple(again)), requests.Delete(jobs=tuple(ended), message=message)):
+    delete = requests.Delete(jobs=tuple(ended), message=f"ended with the server by {client.actor.user}")
+    commands: tuple[requests.Rerun | requests.Delete, ...] = (requests.Rerun(jobs=tuple(again)), delete)
+    for command in commands:
         if command.jobs:
             service.change(client.actor, command, _encode(command))
     left = len(running) - len(again) - len(ended)
