@@ -20,20 +20,9 @@ from qbatch.daemon.handlers.verbs import handles, is_operator, may_see
 from qbatch.daemon.service import Service
 from qbatch.model.reasons import Reason
 from qbatch.results.shown import is_cancelled
-from qbatch.wire import requests
+from qbatch.wire import records, requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
-from qbatch.wire.records import (
-    Explanation,
-    ForecastRecord,
-    Forecasts,
-    JobRecord,
-    Outcome,
-    Outcomes,
-    OutputFiles,
-    TrailEntry,
-    Trails,
-)
 
 MOST_FORECASTS = 100_000
 """Jobs in one answer."""
@@ -42,7 +31,7 @@ PART = 500
 """Jobs in a forecast after which other requests have their turn."""
 
 
-async def _finished(service: Service, name: str, *, or_gone: bool = False) -> JobRecord:
+async def _finished(service: Service, name: str, *, or_gone: bool = False) -> records.JobRecord:
     """Return the record of a job that has ended; ``or_gone``: the refusal of one without a record says if it ever existed."""
     core = service.core
     key = core.key_of(name)
@@ -55,7 +44,7 @@ async def _finished(service: Service, name: str, *, or_gone: bool = False) -> Jo
 
 
 @handles(requests.Explain)
-async def explain(service: Service, client: ConnectedClient, request: requests.Explain) -> Explanation:
+async def explain(service: Service, client: ConnectedClient, request: requests.Explain) -> records.Explanation:
     """Return why a job waits: the present reason, its promise and its forecast, if it has them."""
     core = service.core
     key = core.key_of(request.job)
@@ -76,7 +65,7 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
         beyond = excess(core, job, executor.used(job.file_key))
     pool = core.pool_of(job)
     ahead = [pool.by_row[row] for row in reason.blocked_by if row < len(pool.by_row)]
-    return Explanation(
+    return records.Explanation(
         job=core.id_of(job.key), state=job.state.letter, code=reason.code, said_by=reason.said_by, numbers=reason.numbers,
         text=f"{reason.text}; {beyond}" if beyond else reason.text,
         blocked_by=tuple(core.id_of(other.key) for other in ahead if other is not None),
@@ -84,7 +73,7 @@ async def explain(service: Service, client: ConnectedClient, request: requests.E
     )  # fmt: skip
 
 
-async def _ended(service: Service, name: str) -> Explanation:
+async def _ended(service: Service, name: str) -> records.Explanation:
     """Return how a job ended."""
     record = await _finished(service, name, or_gone=True)
     reason = record.refused
@@ -94,18 +83,18 @@ async def _ended(service: Service, name: str) -> Explanation:
         reason = Reason("ended", "server", f"{how}{why}; see: tracejob {record.id}")
     else:
         reason = msgspec.structs.replace(reason, text=f"was refused: {reason.text}")
-    return Explanation(
+    return records.Explanation(
         job=record.id, state=record.state, code=reason.code, text=reason.text, said_by=reason.said_by, numbers=reason.numbers,
         now=service.core.now,
     )  # fmt: skip
 
 
 @handles(requests.Wait)
-async def wait(service: Service, client: ConnectedClient, request: requests.Wait) -> Outcomes:
+async def wait(service: Service, client: ConnectedClient, request: requests.Wait) -> records.Outcomes:
     """Answer when all named jobs have ended (or started)."""
     if request.until not in ("end", "start"):
         raise Refusal("bad-value", f"until={request.until[:20]!r} is neither end nor start")
-    found: list[Outcome | asyncio.Future[Outcome]] = []
+    found: list[records.Outcome | asyncio.Future[records.Outcome]] = []
     try:
         for name in request.jobs:
             found.append(await _one(service, name, request.until))
@@ -116,36 +105,36 @@ async def wait(service: Service, client: ConnectedClient, request: requests.Wait
             raise Refusal("timeout", f"{missed} in {request.timeout:g} s")
     finally:
         service.waiters.forget(request.until, [each for each in found if isinstance(each, asyncio.Future)])
-    return Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
+    return records.Outcomes(outcomes=tuple(each.result() if isinstance(each, asyncio.Future) else each for each in found))
 
 
-async def _one(service: Service, name: str, until: str) -> Outcome | asyncio.Future[Outcome]:
+async def _one(service: Service, name: str, until: str) -> records.Outcome | asyncio.Future[records.Outcome]:
     core = service.core
     key = core.key_of(name)
     job = core.find(key)
     if job is not None and not job.is_over:
         if until == "start" and job.has_begun:
-            return Outcome(name=core.id_of(key), state=job.state.letter)
+            return records.Outcome(name=core.id_of(key), state=job.state.letter)
         return service.waiters.enter(key, until)
     record = await _finished(service, name, or_gone=True)
     has_run = record.run_count > 0 or record.is_array
-    return Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
+    return records.Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
 
 
 @handles(requests.Trail)
-async def trail(service: Service, client: ConnectedClient, request: requests.Trail) -> Trails:
+async def trail(service: Service, client: ConnectedClient, request: requests.Trail) -> records.Trails:
     """Return all that happened to a job (tracejob), in order, by server, scheduler and accounting."""
     job = service.core.find(service.core.key_of(request.job))
     record = full_record(service.core, job) if job is not None else await _finished(service, request.job)
-    return Trails(job=record.id, entries=tuple(trail_of(record)))
+    return records.Trails(job=record.id, entries=tuple(trail_of(record)))
 
 
-def trail_of(record: JobRecord) -> list[TrailEntry]:
+def trail_of(record: records.JobRecord) -> list[records.TrailEntry]:
     """Return what happened to the job of a record, in order."""
-    return [TrailEntry(at=at, kind=kind, text=text) for at, kind, text in _happenings(record) if at is not None]
+    return [records.TrailEntry(at=at, kind=kind, text=text) for at, kind, text in _happenings(record) if at is not None]
 
 
-def _happenings(record: JobRecord) -> Iterator[tuple[int | None, str, str]]:
+def _happenings(record: records.JobRecord) -> Iterator[tuple[int | None, str, str]]:
     owner, about = record.owner, f"user={record.user} jobname={record.name} queue={record.queue}"
     run = f"Job Run at request of Scheduler@{record.server} on"
     yield record.submitted, "S", f"enqueuing into {record.queue}, state 1 hop 1"
@@ -169,7 +158,7 @@ def _happenings(record: JobRecord) -> Iterator[tuple[int | None, str, str]]:
         yield record.ended, "A", f"{about} {end}"
 
 
-def _lost_runs(record: JobRecord, run: str) -> Iterator[tuple[int, str, str]]:
+def _lost_runs(record: records.JobRecord, run: str) -> Iterator[tuple[int, str, str]]:
     """Yield the starts and ends of trial runs and of attempts that were lost."""
     for since, until, _, where in record.trials:
         yield since, "S", f"{run} trial on {where}"
@@ -180,7 +169,7 @@ def _lost_runs(record: JobRecord, run: str) -> Iterator[tuple[int, str, str]]:
         yield ran[-1][2], "S", f"attempt {attempt} is lost, job queued again"
 
 
-def _changes(record: JobRecord) -> Iterator[tuple[int, str, str]]:
+def _changes(record: records.JobRecord) -> Iterator[tuple[int, str, str]]:
     """Yield the suspensions of the last attempt and the changes of its processors."""
     for since, until in record.pauses:
         yield since, "S", "Job suspended"
@@ -191,7 +180,7 @@ def _changes(record: JobRecord) -> Iterator[tuple[int, str, str]]:
 
 
 @handles(requests.JobOutput)
-async def job_output(service: Service, client: ConnectedClient, request: requests.JobOutput) -> OutputFiles:
+async def job_output(service: Service, client: ConnectedClient, request: requests.JobOutput) -> records.OutputFiles:
     """Return where the output of the present or last attempt is."""
     core = service.core
     key = core.key_of(request.job)
@@ -213,7 +202,7 @@ async def job_output(service: Service, client: ConnectedClient, request: request
         raise Refusal("finished-job", f"{name} never ran, so there is no output ({record.comment or 'deleted'})", name)
     is_running = job is not None and job.holds_hosts
     is_waiting = record.started is None or not (is_running or record.state in "FX")
-    return OutputFiles(
+    return records.OutputFiles(
         job=name, state=record.state, attempt=record.run_count, join=record.join, is_running=is_running,
         output=_places(service, record, key, "out", is_running), error=_places(service, record, key, "err", is_running),
         is_waiting=is_waiting and record.state not in "FX",
@@ -222,7 +211,7 @@ async def job_output(service: Service, client: ConnectedClient, request: request
     )  # fmt: skip
 
 
-def _places(service: Service, record: JobRecord, key: JobKey, which: str, is_running: bool) -> tuple[str, ...]:
+def _places(service: Service, record: records.JobRecord, key: JobKey, which: str, is_running: bool) -> tuple[str, ...]:
     """Return where a file is or was; while the job runs, that is the spool, unless it writes to the place of delivery."""
     assert service.outbox.executor is not None
     try:
@@ -244,36 +233,36 @@ def _places(service: Service, record: JobRecord, key: JobKey, which: str, is_run
 
 
 @handles(requests.Forecast)
-async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> Forecasts:
+async def forecast(service: Service, client: ConnectedClient, request: requests.Forecast) -> records.Forecasts:
     """Run the policy forward from the present state, outside the event loop, and return when each waiting job starts."""
     now = service.now
     most = min(request.limit, MOST_FORECASTS) if request.limit > 0 else MOST_FORECASTS
     made = await service.forecasts.until(first=most)
     core = service.core
-    records = []
+    found = []
     for key, each in islice(made.found.items(), most):  # in the order of their starts
-        records.append(msgspec.structs.replace(_record(core, key), start=each.start, end=each.end))
-        if len(records) % PART == 0:
+        found.append(msgspec.structs.replace(_record(core, key), start=each.start, end=each.end))
+        if len(found) % PART == 0:
             await asyncio.sleep(0)
     looked_at = 0
     for number in [job.sequence for job in core.live_jobs()]:  # some may leave in the meantime
         whole = core.jobs.get(number)
         for job in core.members(whole) if whole is not None else ():
-            if len(records) < most and job.is_waiting and not job.is_array and job.key not in made.found:
+            if len(found) < most and job.is_waiting and not job.is_array and job.key not in made.found:
                 code, reason = service.forecasts.why_none(job, made)
-                records.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
+                found.append(msgspec.structs.replace(_record(core, job.key), code=code, reason=reason))
             looked_at += 1
             if looked_at % PART == 0:
                 await asyncio.sleep(0)
     error = service.forecasts.error()
-    return Forecasts(
-        made=now, jobs=tuple(records), error_mean=error.get("mean_s"), error_count=int(error.get("count", 0)),
+    return records.Forecasts(
+        made=now, jobs=tuple(found), error_mean=error.get("mean_s"), error_count=int(error.get("count", 0)),
         server=core.settings.name,
     )  # fmt: skip
 
 
-def _record(core: Core, key: JobKey) -> ForecastRecord:
+def _record(core: Core, key: JobKey) -> records.ForecastRecord:
     """Return the record of a job without its forecast; the job may have left since that was made."""
     job = core.find(key)
     promised, deadline = (None, None) if job is None else (job.promised, job.deadline)
-    return ForecastRecord(job=core.id_of(key), promised=promised, deadline=deadline)
+    return records.ForecastRecord(job=core.id_of(key), promised=promised, deadline=deadline)

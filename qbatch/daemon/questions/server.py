@@ -27,19 +27,8 @@ from qbatch.daemon.sources import fed_log
 from qbatch.distribution import __version__
 from qbatch.model.errors import suggestion
 from qbatch.results.shown import moment, span
-from qbatch.wire import requests
+from qbatch.wire import records, requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import (
-    ClockRecord,
-    Done,
-    Hosts,
-    PhaseRecord,
-    Queues,
-    ServerRecord,
-    Shadows,
-    Text,
-    Welcome,
-)
 
 TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 SHADOW_ACTIONS = ("show", "set")
@@ -51,15 +40,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 @handles(requests.Hello)
-def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> Welcome:
+def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> records.Welcome:
     """Return the server's name, version and protocol, and the user and the role of the client; refuse another server's name."""
     check_server(service.core, request.server, os.uname().nodename)
     name, actor = service.settings.name, client.actor
-    return Welcome(server=name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role)
+    return records.Welcome(server=name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role)
 
 
 @handles(requests.QueueStatus)
-def queue_status(service: Service, client: ConnectedClient, request: requests.QueueStatus) -> Queues:
+def queue_status(service: Service, client: ConnectedClient, request: requests.QueueStatus) -> records.Queues:
     """Show the named queues, or all (qstat -Q)."""
     core = service.core
     found, errors = [], []
@@ -68,32 +57,32 @@ def queue_status(service: Service, client: ConnectedClient, request: requests.Qu
             found.append(queue_record(core, core.queue(name.partition("@")[0])))
         except Refusal as error:
             errors.append(error.record)
-    return Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
+    return records.Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 @handles(requests.HostStatus)
-def host_status(service: Service, client: ConnectedClient, request: requests.HostStatus) -> Hosts:
+def host_status(service: Service, client: ConnectedClient, request: requests.HostStatus) -> records.Hosts:
     """Show the named hosts, or all (pbsnodes)."""
-    records = {record.name: record for record in host_records(service.core)}
-    names = request.hosts or tuple(records)
-    found = tuple(records[name] for name in names if name in records)
-    unknown = [name[:80] for name in names if name not in records]
-    errors = [Refusal("unknown-host", f"Unknown node {name}{suggestion(name, records)}").record for name in unknown]
-    return Hosts(hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name)
+    hosts = {record.name: record for record in host_records(service.core)}
+    names = request.hosts or tuple(hosts)
+    found = tuple(hosts[name] for name in names if name in hosts)
+    unknown = [name[:80] for name in names if name not in hosts]
+    errors = [Refusal("unknown-host", f"Unknown node {name}{suggestion(name, hosts)}").record for name in unknown]
+    return records.Hosts(hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name)
 
 
-def phases(core: Core) -> Iterator[PhaseRecord]:
+def phases(core: Core) -> Iterator[records.PhaseRecord]:
     """Yield the present phase of each pool that is shared in time."""
     for pool in core.pools:
         if (phase := pool.engine.phase()) is not None:
-            yield PhaseRecord(
+            yield records.PhaseRecord(
                 pool=pool.settings.name, name=phase.name, until=phase.until, following=dict(phase.following),
                 on_disk=phase.on_disk, procs_on_disk=phase.procs_on_disk,
             )  # fmt: skip
 
 
 @handles(requests.ServerStatus)
-def server_status(service: Service, client: ConnectedClient, request: requests.ServerStatus) -> ServerRecord:
+def server_status(service: Service, client: ConnectedClient, request: requests.ServerStatus) -> records.ServerRecord:
     """Show the server (qstat -B, qbatch status)."""
     core, settings, instance = service.core, service.settings, service.instance
     counts = Counter[str]()
@@ -110,7 +99,7 @@ def server_status(service: Service, client: ConnectedClient, request: requests.S
             f"the machine's clock was set back: the server's, at {moment(clock.now)}, is {span(clock.ahead)} ahead of it until "
             "the server is started again (qbatch down, qbatch up; jobs run on)"
         )
-    return ServerRecord(
+    return records.ServerRecord(
         name=settings.name, version=__version__, state="Active" if not service.stop_reason else "Terminating",
         pid=os.getpid(), policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
         executor=settings.executor, default_queue=settings.default_queue, counts=dict(counts), total=counts.total(),
@@ -122,7 +111,7 @@ def server_status(service: Service, client: ConnectedClient, request: requests.S
 
 
 @handles(requests.Metrics)
-def metrics(service: Service, client: ConnectedClient, request: requests.Metrics) -> Text:
+def metrics(service: Service, client: ConnectedClient, request: requests.Metrics) -> records.Text:
     """Return counters and gauges in the Prometheus text format."""
     core, passes = service.core, service.pass_driver.pass_times
     jobs = {f'{{queue="{name}",state="{letter}"}}': count
@@ -144,23 +133,23 @@ def metrics(service: Service, client: ConnectedClient, request: requests.Metrics
         lines += [f"# HELP qbatch_{name} {text}", f"# TYPE qbatch_{name} {kind}"]
         by_labels: Mapping[str, float] = values if isinstance(values, dict) else {"": values}
         lines += [f"qbatch_{name}{labels} {float(value):.17g}" for labels, value in by_labels.items()]
-    return Text(text="\n".join(lines) + "\n")
+    return records.Text(text="\n".join(lines) + "\n")
 
 
 @handles(requests.ConfigShow)
-def config_show(service: Service, client: ConnectedClient, request: requests.ConfigShow) -> Text:
+def config_show(service: Service, client: ConnectedClient, request: requests.ConfigShow) -> records.Text:
     """Return the settings as TOML."""
-    return Text(text=as_toml(service.settings))
+    return records.Text(text=as_toml(service.settings))
 
 
 @handles(requests.Reload)
-async def reload(service: Service, client: ConnectedClient, request: requests.Reload) -> Text:
+async def reload(service: Service, client: ConnectedClient, request: requests.Reload) -> records.Text:
     """Read the configuration again (SIGHUP, qbatch reload): take it as a whole, or keep the old one and return the error."""
-    return Text(text=await service.instance.reload())
+    return records.Text(text=await service.instance.reload())
 
 
 @handles(requests.Time)
-def time(service: Service, client: ConnectedClient, request: requests.Time) -> ClockRecord:
+def time(service: Service, client: ConnectedClient, request: requests.Time) -> records.ClockRecord:
     """Drive scaled and virtual time, and return the clock."""
     clock = service.clock
     if request.action not in TIME_ACTIONS:
@@ -223,10 +212,10 @@ def _until(service: Service, request: requests.Time) -> None:
 
 
 @handles(requests.Shadow)
-def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) -> Shadows | Awaitable[Shadows]:
+def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) -> records.Shadows | Awaitable[records.Shadows]:
     """Show the what-if policies, or set them (qbatch shadow)."""
 
-    async def changed() -> Shadows:
+    async def changed() -> records.Shadows:
         await service.own_policies.admit(request.policies)
         async with service.quiet():
             service.shadows.begin(request.policies)
@@ -239,7 +228,7 @@ def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) 
 
 
 @handles(requests.Subscribe)
-def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> Done:
+def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> records.Done:
     """Push events from now on; the text is the number of the last event before them.
 
     A client that names an earlier last event is refused: the server does not keep those in between.
@@ -250,11 +239,11 @@ def subscribe(service: Service, client: ConnectedClient, request: requests.Subsc
         wrong = f"after={after}: the last event is {last}, those between {what}"
         raise Refusal("bad-value", f"{wrong}; ask for the jobs anew, and subscribe without a number")
     client.is_subscribed = True
-    return Done(text=str(last))
+    return records.Done(text=str(last))
 
 
 @handles(requests.Upload)
-async def upload(service: Service, client: ConnectedClient, request: requests.Upload) -> Done:
+async def upload(service: Service, client: ConnectedClient, request: requests.Upload) -> records.Done:
     """Take a part of a script that is too long for one frame; the digest completes it, and the answer comes once it is safe."""
     uid = client.actor.uid
     service.refuse_if_busy()
@@ -263,11 +252,11 @@ async def upload(service: Service, client: ConnectedClient, request: requests.Up
         keep = service.scripts.finish(uid, request.upload, request.digest)
         async with service.unread.turn_of(uid):
             await asyncio.get_running_loop().run_in_executor(None, keep)
-    return Done(text=request.digest)
+    return records.Done(text=request.digest)
 
 
 @handles(requests.Check)
-async def check(service: Service, client: ConnectedClient, request: requests.Check) -> Text:
+async def check(service: Service, client: ConnectedClient, request: requests.Check) -> records.Text:
     """Check the store and the invariants of the running state; return what was checked, or refuse with what is wrong."""
     async with service.store.at_rest():
         async with service.quiet():
@@ -278,11 +267,11 @@ async def check(service: Service, client: ConnectedClient, request: requests.Che
         if found:
             raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
         checked = await service.store.check(last)
-    return Text(text=f"{checked}\n{len(service.core.jobs)} live jobs: all counts, run limits, hosts and rows agree\n")
+    return records.Text(text=f"{checked}\n{len(service.core.jobs)} live jobs: all counts, run limits, hosts and rows agree\n")
 
 
 @handles(requests.Backup)
-async def backup(service: Service, client: ConnectedClient, request: requests.Backup) -> Done:
+async def backup(service: Service, client: ConnectedClient, request: requests.Backup) -> records.Done:
     """Write a copy of the store: the database, with the snapshot in it, to a file that does not exist yet."""
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
@@ -290,7 +279,7 @@ async def backup(service: Service, client: ConnectedClient, request: requests.Ba
     return await to_its_end(_written(service, path))
 
 
-async def _written(service: Service, path: Path) -> Done:
+async def _written(service: Service, path: Path) -> records.Done:
     async with service.store.at_rest():
         async with service.quiet():
             await service.store.settle()
@@ -300,14 +289,14 @@ async def _written(service: Service, path: Path) -> Done:
             await asyncio.get_running_loop().run_in_executor(None, service.store.backup, path)
             data = await child.said()
             await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data, settings)
-            return Done(text=f"{path}: {path.stat().st_size} bytes")
+            return records.Done(text=f"{path}: {path.stat().st_size} bytes")
         except (OSError, sqlite3.Error, ChildFailed) as error:
             path.unlink(missing_ok=True)
             raise Refusal("failed", f"backup to {path}: {error}") from error
 
 
 @handles(requests.Shutdown)
-async def shutdown(service: Service, client: ConnectedClient, request: requests.Shutdown) -> Done:
+async def shutdown(service: Service, client: ConnectedClient, request: requests.Shutdown) -> records.Done:
     """Stop the daemon (qbatch down, qterm): commit, snapshot, stop; jobs run on unless the request ends them, too."""
     text = ""
     if request.is_requeueing or request.is_with_jobs:
@@ -325,7 +314,7 @@ async def shutdown(service: Service, client: ConnectedClient, request: requests.
     if waiting:
         text += f"{waiting} waiting ones stay queued; "
     service.stop(f"at request of {client.actor.user}")
-    return Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
+    return records.Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
 
 
 def _running(service: Service) -> int:
