@@ -366,7 +366,7 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
     """Stop the clock and the processes of a running job, and note whether a user or the policy wants it.
 
-    The processes of a job that is being ended are left alone: they have got their signal, and have their grace to end.
+    The processes of a job that is being ended go on: they have got their signal, and have time to end.
     """
     attempt = job.present
     attempt.stopped_by |= by

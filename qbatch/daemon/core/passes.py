@@ -36,7 +36,7 @@ _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on deman
 
 
 def next_due(core: Core) -> int | None:
-    """Return the next instant at which something happens without being asked for, or None."""
+    """Return the next instant at which something happens by itself, or None."""
     due = core.calendar[0][0] if core.calendar else None
     for pool in core.pools:
         timer = pool.engine.next_timer()

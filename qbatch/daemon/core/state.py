@@ -133,7 +133,7 @@ class SetWalltime(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Effect: an attempt is over and its end is known; its run directory may go."""
+    """Effect: delete the run directory of an attempt of which the end is known."""
 
     file_key: str
 
@@ -443,7 +443,7 @@ class Core:
         self.outbox.append(Happening(self.events_made, self.now, kind, key, text))
 
     def account(self, kind: str, job: BatchJob, text: str) -> None:
-        """Write an accounting record of a job."""
+        """Put an accounting record of a job into the outbox."""
         self.outbox.append(Account(self.now, kind, self.id_of(job.key), text))
 
     def take_effects(self) -> list[Effect]:

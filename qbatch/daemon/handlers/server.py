@@ -93,7 +93,7 @@ def policy_set(core: Core, actor: Actor, request: requests.PolicySet) -> Text:
 
 
 def _fate_of_jobs(pool: PoolState, policy: Policy, name: str) -> str:
-    """Return what becomes of a pool's jobs."""
+    """Return in words what becomes of a pool's jobs under another policy, with its name."""
     view = pool.engine.view()
     waiting = len(view.queue) + len(view.parked)
     if name == pool.name_of_policy:
