@@ -344,8 +344,9 @@ async def history(service: Service, client: ConnectedClient, request: requests.H
             where.append(("status = ?", status))
         except ValueError:
             raise Refusal("bad-value", f"status {request.status[:20]!r} is neither a number nor failed") from None
-    where += [("ended >= ?", request.since)] if request.since is not None else []
-    where += [("ended < ?", request.until)] if request.until is not None else []
+    for condition, at in (("ended >= ?", request.since), ("ended < ?", request.until)):
+        if at is not None:
+            where.append((condition, at))
     if not service.is_at_rest():
         await service.committed()
     if request.after:
