@@ -76,8 +76,7 @@ def is_past_limit(core: Core, job: BatchJob) -> bool:
 
 def is_full(core: Core, name: str) -> bool:
     """Return whether all places of a run limit are taken."""
-    run_limit = core.run_limits.get(name)
-    return (run_limit.used if run_limit is not None else 0) >= limit_of(core, name)
+    return (core.run_limits[name].used if name in core.run_limits else 0) >= limit_of(core, name)
 
 
 def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
