@@ -22,6 +22,7 @@ from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.core import passes
+from qbatch.daemon.core.execution import go_on
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob, BatchState, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
@@ -151,10 +152,10 @@ def _prepare(core: Core, now: int) -> None:
     for pool in core.pools:
         for job in pool.running.values():
             progress, work = job.under_way, core.runs.run_of(job) * job.prepared.request.procs
-            core.timers.pause(progress, core.now)
+            progress.stand_still(core.now)
             progress.work = work if progress.done < work else progress.done + OVERDUE * progress.procs
             if job.state is not BatchState.SUSPENDED:
-                core.timers.resume(job, progress, core.now)
+                go_on(core, job)
     core.take_effects()
 
 

@@ -116,11 +116,11 @@ class Outbox:
                     self._launch(executor, core, job)
             case state.Stop():
                 executor.stop(effect.file_key, effect.grace / 1e6)
-            case state.Send():
+            case state.SendSignal():
                 executor.signal(effect.file_key, effect.signal)
-            case state.Fit():
+            case state.ResizeAttempt():
                 executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
-            case state.Allow():
+            case state.SetWalltime():
                 executor.set_walltime(effect.file_key, effect.walltime / 1e6)
             case state.Forget():
                 self.forget(effect.file_key)

@@ -24,6 +24,7 @@ from collections import deque
 import msgspec
 
 from qbatch.daemon.core import emulation, flow, passes, state_snapshot
+from qbatch.daemon.core.execution import set_timer
 from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, Effect, Ending, Happening
 from qbatch.daemon.handlers import verbs
@@ -119,7 +120,7 @@ class ShadowRun:
         """Give a job that runs with no end in sight the end that it has."""
         core, progress = self.core, job.under_way
         begun = progress.end_of(0, core.now)
-        core.timers.set_work(job, progress, emulation.work_of(core, job), core.now)
+        set_timer(core, job, progress.procs, emulation.work_of(core, job))
         if job.key in self._supposed:
             self._supposed[job.key] += begun - core.now
 

@@ -8,7 +8,7 @@ import pytest
 
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.records import brief_record
-from qbatch.daemon.core.state import Account, Launch, Send, Stop
+from qbatch.daemon.core.state import Account, Launch, SendSignal, Stop
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
@@ -148,7 +148,7 @@ def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
     bench.outbox.clear()
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="CONT"))
     assert states(bench, victim, guest) == "SR"
-    assert not any(isinstance(effect, Send) for effect in bench.outbox)
+    assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(guest)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
@@ -212,7 +212,7 @@ def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
     guest = bench.submit("sleep 20\n", resources={"ncpus": "3"})
     bench.wait(1)
     assert states(bench, ending, guest) == "ER"
-    assert not any(isinstance(effect, Send) for effect in bench.outbox)
+    assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(ending)).file_key, 271, 0))  # type: ignore[union-attr]
     bench.wait(1)
     assert states(bench, ending, guest) == "FR"
@@ -228,12 +228,12 @@ def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> N
     bench = Bench(config("process"))
     victim, guest = with_guest(bench)
     first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
-    assert any(isinstance(effect, Send) and effect.signal == 19 for effect in bench.outbox)
+    assert any(isinstance(effect, SendSignal) and effect.signal == 19 for effect in bench.outbox)
     bench.outbox.clear()
     bench.wait(60)
     assert states(bench, victim, guest) == "RQ"
     assert [effect.file_key for effect in bench.outbox if isinstance(effect, Stop)] == [first]
-    assert any(isinstance(effect, Send) and effect.signal == 18 for effect in bench.outbox)
+    assert any(isinstance(effect, SendSignal) and effect.signal == 18 for effect in bench.outbox)
     # The end of the attempt that was stopped changes nothing.
     bench.report(Ended(first, 271, 0))
     assert states(bench, guest) == "Q"
