@@ -30,7 +30,7 @@ from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
 from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled, serves_compiled
@@ -405,7 +405,7 @@ class _Follower:  # pragma: no cover - as above
     """The child's work: take entries, and make a table when it is time for one."""
 
     def __init__(self, core: Core, policies: tuple[str, ...], since: int) -> None:
-        self.team = Team(core, policies, since)
+        self.group = PolicyGroup(core, policies, since)
         self.unread = bytearray()
         self.is_new = True
         self.next_table = 0.0
@@ -440,7 +440,7 @@ class _Follower:  # pragma: no cover - as above
                 break
             frontier, entries = _decode_feed(bytes(self.unread[begin + 4 : begin + 4 + size]))
             begin += 4 + size
-            self.team.follow(entries, frontier)
+            self.group.follow(entries, frontier)
             if entries and not self.is_new:
                 self.is_new = True
                 self.next_table = min(self.next_table, time.monotonic() + OFTEN)
@@ -448,9 +448,9 @@ class _Follower:  # pragma: no cover - as above
 
     def _make(self) -> None:
         """Make a table; where run times are not known, a copy of this process goes on to the present."""
-        if not self.team.is_provisional:
+        if not self.group.is_provisional:
             begun = time.process_time()
-            _write(_TABLES, _encode(self.team.report()))
+            _write(_TABLES, _encode(self.group.report()))
             self._rest(time.process_time() - begun)
             return
         reader, writer = os.pipe()
@@ -459,9 +459,9 @@ class _Follower:  # pragma: no cover - as above
         if not child:
             try:
                 _end_with(me)
-                self.team.go_on()
+                self.group.go_on()
                 with os.fdopen(writer, "wb") as file:
-                    file.write(_encode(self.team.report()))
+                    file.write(_encode(self.group.report()))
             finally:
                 os._exit(0)
         os.close(writer)

@@ -198,7 +198,7 @@ def test_intent_without_a_claim_is_launched(world: World) -> None:
 def test_of_many_supervisors_one_runs_the_script(world: World) -> None:
     attempt = world.attempt("1.1", "echo once >> ran; sleep 0.3; exit 2")
     world.root.mkdir(mode=0o700)
-    directory = RunDirectory(world.root / "1.1", "1.1")
+    directory = RunDirectory(world.root / "1.1")
     directory.prepare(attempt)
     command = [sys.executable, "-I", "-S", process.SUPERVISOR, str(world.root / "1.1")]
     running = [subprocess.Popen(command, env={"QBATCH_ATTEMPT": f"{n:032x}"}) for n in range(6)]

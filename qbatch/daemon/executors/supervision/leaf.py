@@ -1,11 +1,13 @@
-"""A control group (version 2) for one attempt: one write kills all that is in it, however it forked.
+"""A control group (version 2) for one attempt, its leaf: one write kills all processes in it, however they forked.
 
-Used where a writable tree is found, which is not a matter of course; everything works without it.
+It is used if a writable tree is found, which many machines do not have; everything works without it.
 """
 
 from __future__ import annotations
 
 import os
+
+from . import files
 
 
 def _unescape(text: str) -> str:
@@ -16,7 +18,7 @@ def _unescape(text: str) -> str:
 
 
 def own_group() -> str | None:
-    """Directory of the control group in which this process lives, or None."""
+    """Return the directory of the control group of this process, or None."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as stream:
             own = next((line[3:].rstrip("\n") for line in stream if line.startswith("0::")), None)
@@ -36,13 +38,13 @@ def own_group() -> str | None:
 
 
 def leaf_path(key: str, token: str) -> str:
-    """Where the leaf of an attempt would be; empty where there is no place for one."""
+    """Return the path of an attempt's leaf; empty if none can be made."""
     group = own_group()
     return f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
 
 
 def make_leaf(path: str) -> bool:
-    """Make a leaf; False where that is not possible (then there is none)."""
+    """Make a leaf; return False if that is not possible (then there is none)."""
     try:
         os.mkdir(path)
     except OSError:
@@ -54,28 +56,15 @@ def make_leaf(path: str) -> bool:
 
 
 def kill_leaf(path: str) -> None:
-    """Kill everything in a leaf."""
-    _write(path + "/cgroup.kill", b"1")
+    """Kill all processes in a leaf."""
+    files.write_if_possible(path + "/cgroup.kill", b"1")
 
 
 def remove_leaf(path: str) -> bool:
-    """Remove a leaf and the groups that the job made inside it; False where something still lives there."""
+    """Remove a leaf and the groups that the job made inside it; return False if a process still lives there."""
     for directory, _, _ in os.walk(path, topdown=False):
         try:
             os.rmdir(directory)
         except OSError:
             return False
     return True
-
-
-def _write(path: str, text: bytes) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        os.write(handle, text)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""The script of a job: its files, its environment, and the child that becomes it."""
+"""The script of a job: its files, its environment, and the child process that becomes it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LOGIN_SHELLS = {"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "yash", "zs
 """Shells that read the profile files of sh, each its own further ones, when their argv[0] begins with ``-``."""
 
 OTHER_SHELLS = {"csh", "tcsh", "fish"}
-"""Login shells by the same sign; they do not understand what is asked of the others with ``-c``."""
+"""Login shells by the same sign; they do not understand the text that the others get with ``-c``."""
 
 KEEP_PATH = (
     'PATH=$(p=$1:; n=; while [ "$p" ]; do d=${p%%:*}; p=${p#*:}; '
     'case ":$PATH:" in *":$d:"*) ;; *) n=$n$d: ;; esac; done; printf %s "$n$PATH"); '
 )
-"""Puts those directories of the job's PATH (the first argument) in front again that a profile file drops, as Debian's does."""
+"""Puts those directories of the job's PATH (the first argument) in front again that a profile file (Debian's) drops."""
 
 BAD_INTERPRETER = 126
-"""Exit status of a script whose ``#!`` line names no program, as a shell gives it; often a carriage return stands there."""
+"""Exit status, as of a shell, of a script with a ``#!`` line that names no program, often because of a carriage return."""
 
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
-    """Script, node file and temporary directory of the job."""
+    """Write the script, the node file and the allocation of the job, and make its temporary directory."""
     if attempt["script"] is not None:
         encoding = attempt.get("encoding", "utf-8")
         if attempt.get("script_file"):
@@ -49,28 +49,28 @@ def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
 
 
 def _copy(source: str, name: str, directory: int) -> None:
-    """Copy a long script, a piece at a time; the job may change its own."""
+    """Copy a long script part by part; the job may change its copy."""
     try:
         whole = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
     target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700, dir_fd=directory)
     try:
-        while piece := os.read(whole, 1 << 20):
-            while piece:
-                piece = piece[os.write(target, piece) :]
+        while part := os.read(whole, 1 << 20):
+            while part:
+                part = part[os.write(target, part) :]
     finally:
         os.close(whole)
         os.close(target)
 
 
 def allocation_text(procs: int) -> str:
-    """What a job reads to learn how many processors it has: lines that a shell can source."""
+    """Return the text from which a job reads how many processors it has: lines that a shell can source."""
     return f"NCPUS={procs}\nOMP_NUM_THREADS={procs}\n"
 
 
 def job_environment(attempt: dict[str, Any], path: str, working: str, token: str) -> dict[str, str]:
-    """The environment of the attempt, and what depends on the run directory."""
+    """Return the environment of the attempt, with the variables that depend on the run directory."""
     own = {
         "PBS_NODEFILE": f"{path}/{files.NODES}",
         "PBS_JOBDIR": working,
@@ -81,9 +81,9 @@ def job_environment(attempt: dict[str, Any], path: str, working: str, token: str
 
 
 def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) -> tuple[str, list[str]]:
-    """The program that is executed, and its arguments from argv[0] on: the script, or the plain command.
+    """Return the program that is executed, and its arguments from argv[0] on: the script, or the plain command.
 
-    Where a shell runs the script, a login shell does: it reads the profile files, then the script, or executes the shell of the
+    If a shell runs the script, it is a login shell: it reads the profile files, then the script, or executes the shell of the
     script's ``#!`` line.  Other scripts with such a line are executed as they are.  (In OpenPBS the login shell gets the name of
     every script as its input, and so executes it: start_exec.c, SHELL_INVOKE.)
     """
@@ -96,7 +96,7 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     own = _interpreter(name) if script.startswith("#!") else []
     runner = own or [shell]
     is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
-    # The shell that reads the profile files: the job's own, or that of the #! line where the job's is none of these.
+    # The shell that reads the profile files: the job's own, or that of the #! line if the job's is none of these.
     readers = [each for each in (shell, *own[:1]) if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)]
     if not attempt.get("login", True) or not is_run_by_shell or not readers:
         if own:
@@ -104,13 +104,13 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
         is_login = attempt.get("login", True) and _kind_of([shell]) in OTHER_SHELLS
         return shell, [f"-{_kind_of([shell])}" if is_login else shell, name, *arguments]
     kind, given = _kind_of(readers), environment.get("PATH", "")
-    login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash goes by its name alone
+    login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash recognises its name alone
     text = (KEEP_PATH if given else "") + "shift; " + ('exec "$@"' if own else '. "$0"')
     return readers[0], [*login, "-c", text, name, given, *own, *arguments]
 
 
 def _kind_of(command: list[str]) -> str:
-    """The name of the program that runs a script, also behind ``/usr/bin/env``."""
+    """Return the name of the program that runs a script, also behind ``/usr/bin/env``."""
     name = os.path.basename(command[0])
     if name == "env" and len(command) > 1:
         words = [word for word in command[1].split() if not word.startswith("-") and "=" not in word]
@@ -119,7 +119,7 @@ def _kind_of(command: list[str]) -> str:
 
 
 def enter_directory(wanted: str) -> tuple[str, str]:
-    """Go to the working directory, else to /; where we are, and what to say about it."""
+    """Go to the working directory, else to /; return the present directory, and a remark for the user if it is another."""
     try:
         os.chdir(wanted)
     except (OSError, ValueError) as error:
@@ -130,14 +130,9 @@ def enter_directory(wanted: str) -> tuple[str, str]:
 
 
 def become(
-    program: str,
-    command: list[str],
-    environment: dict[str, str],
-    handles: tuple[int, int, int],
-    leaf: str,
-    report: int,
+    program: str, command: list[str], environment: dict[str, str], handles: tuple[int, int, int], leaf: str, report: int
 ) -> NoReturn:
-    """In the forked child: shed all that is the supervisor's and execute; if that fails, say why and end.
+    """In the forked child: drop everything of the supervisor and execute; if that fails, write why to ``report`` and end.
 
     ``report`` is a pipe that closes when the execution succeeds.  Signals are blocked when this is called.
     """
@@ -146,9 +141,9 @@ def become(
         for number in signal.valid_signals():
             if number not in UNCATCHABLE:
                 signal.signal(number, signal.SIG_DFL)
-        _write_if_possible("/proc/self/oom_score_adj", b"0")
+        files.write_if_possible("/proc/self/oom_score_adj", b"0")
         if leaf:
-            _write_if_possible(f"{leaf}/cgroup.procs", b"0")
+            files.write_if_possible(f"{leaf}/cgroup.procs", b"0")
         for target, handle in enumerate(handles):
             os.dup2(handle, target)
         # What was sent since the fork arrives now, and does what it does by default.
@@ -187,17 +182,9 @@ def _is_script(program: str) -> bool:
 
 
 def _interpreter(path: str) -> list[str]:
-    """What the kernel would run for a ``#!`` line."""
+    """Return what the kernel would run for a ``#!`` line."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
         line = stream.readline()[2:].strip(" \t\n")  # a carriage return belongs to the name, as for the kernel
     name, _, argument = line.replace("\t", " ").partition(" ")
     return [name, argument.strip(" "), path] if argument else [name, path]
 
-
-def _write_if_possible(path: str, text: bytes) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        os.write(handle, text)
-        os.close(handle)
-    except OSError:
-        pass

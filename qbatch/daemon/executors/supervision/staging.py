@@ -1,8 +1,8 @@
 """Files that are copied before and after a job, and the directory of its own that a job may work in.
 
-As OpenPBS does on one machine (``cp -rp``): ``stagein`` before the script starts, a failure of which keeps it from starting;
-``stageout`` when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) goes at the end,
-unless it was there before, or something could not be copied out of it.  Nothing else is deleted.
+OpenPBS does the same on one machine (``cp -rp``).  ``stagein`` happens before the script starts; if it fails, the script does not
+start.  ``stageout`` happens when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) is removed at
+the end, unless it existed before, or something could not be copied out of it.  Nothing else is deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COPY = ["cp", "-rp", "--"]
 
 
 def prepare(attempt: dict[str, Any]) -> None:
-    """Make the directory and copy what the script needs; RefusedError says what cannot be had."""
+    """Make the directory and copy what the script needs; RefusedError names what cannot be made or copied."""
     directory = attempt["directory"]
     old = os.umask(int(attempt["umask"]))
     try:
@@ -74,16 +74,15 @@ def _copy(source: str, target: str, what: str) -> None:
             pass
         errors, errors_in = os.pipe2(os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, errors_in, 2)]
-        pid = os.posix_spawnp(
-            COPY[0], [*COPY, path, target], {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, file_actions=actions
-        )
+        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        pid = os.posix_spawnp(COPY[0], [*COPY, path, target], environment, file_actions=actions)
         os.close(errors_in)
-        said = b""
-        while piece := os.read(errors, 4096):
-            said = (said + piece)[:1000]
+        text = b""
+        while part := os.read(errors, 4096):
+            text = (text + part)[:1000]
         os.close(errors)
         if os.waitpid(pid, 0)[1]:
-            lines = said.decode("utf-8", "replace").splitlines()
+            lines = text.decode("utf-8", "replace").splitlines()
             raise RefusedError(f"{what} {path} to {target}: {lines[0] if lines else 'cp failed'}")
 
 
@@ -97,4 +96,4 @@ def _expanded(source: str) -> list[str]:
         found = [f"{directory}/{each}" for each in sorted(os.listdir(directory or "/")) if fnmatchcase(each, name)]
     except OSError:
         found = []
-    return found or [source]  # cp says what is missing
+    return found or [source]  # cp names what is missing
