@@ -30,9 +30,13 @@ class RefusedError(Exception):
     """The attempt cannot have something that it asks for; the message names that and the reason."""
 
 
-def _check(found: os.stat_result, title: str) -> None:
-    """Refuse what is neither a regular file nor /dev/null."""
-    if stat.S_ISREG(found.st_mode) or (stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3)):
+def _check(found: os.stat_result, title: str, *, is_own: bool) -> None:
+    """Refuse what is neither a regular file (if ``is_own``, of this user, even if the kernel allows others) nor /dev/null."""
+    if stat.S_ISREG(found.st_mode):
+        if is_own and found.st_uid != os.geteuid():
+            raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
+        return
+    if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3):
         return
     kind = next((name for test, name in KINDS if test(found.st_mode)), "not a regular file")
     raise RefusedError(f"{title} is {kind}, not a regular file")
@@ -89,49 +93,38 @@ def open_output(path: str, title: str) -> int:
 
     A file of another user is refused: that user would read what the job writes, or has made it as a trap.
     """
-    found = _check_place(path, title)
-    if found is not None:
-        _check_owner(found, title)
+    handle = -1
     try:
+        _exists(path, title, is_own=True)
         handle = os.open(path, FLAGS & ~os.O_TRUNC, 0o666)
-    except (OSError, ValueError) as error:
-        raise _refused(title, error) from None
-    try:
         found = os.fstat(handle)  # checked again: the file may have been exchanged in between
-        _check(found, title)
-        _check_owner(found, title)
+        _check(found, title, is_own=True)
         if stat.S_ISREG(found.st_mode):
             os.ftruncate(handle, 0)
-    except (OSError, RefusedError) as error:
-        os.close(handle)
+    except (OSError, ValueError, RefusedError) as error:
+        if handle >= 0:
+            os.close(handle)
         raise _refused(title, error) from None
     fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) & ~os.O_NONBLOCK)
     return handle
 
 
-def _check_owner(found: os.stat_result, title: str) -> None:
-    """Refuse a file of another user, even if the kernel's ``fs.protected_regular`` allows it."""
-    if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
-        raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
-
-
-def _check_place(path: str, title: str) -> os.stat_result | None:
-    """Refuse what cannot be an output file; return its status, None if it does not exist."""
+def _exists(path: str, title: str, *, is_own: bool = False) -> bool:
+    """Refuse what cannot be an output file; return whether it exists."""
     if not path.startswith("/"):
         raise RefusedError(f"{title} is not an absolute path")
     try:
-        found = os.lstat(path)
-        _check(found, title)  # before opening: opening a device may do something
+        _check(os.lstat(path), title, is_own=is_own)  # before opening: opening a device may do something
     except FileNotFoundError:
-        return None
+        return False
     except (OSError, ValueError) as error:
         raise _refused(title, error) from None
-    return found
+    return True
 
 
 def _open_spool(target: OutputTarget, directory: int) -> int:
     """Make the spool of an output file; an existing file at the final path must be writable."""
-    if _check_place(target.path, target.title) is not None:
+    if _exists(target.path, target.title):
         try:
             os.close(os.open(target.path, FLAGS & ~(os.O_CREAT | os.O_TRUNC)))
         except FileNotFoundError:
@@ -222,7 +215,7 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EML
 
 
 def _copy(source: int, path: str, title: str) -> None:
-    is_new = _check_place(path, title) is None
+    is_new = not _exists(path, title)
     target = open_output(path, title)
     try:
         if is_new:
