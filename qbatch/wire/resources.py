@@ -89,37 +89,27 @@ def split_list(text: str) -> list[tuple[str, str | None]]:
     Raises:
         ValueError: a quote is not closed, or a name is missing.
     """
-    parts: list[str] = [""]
-    quote = ""
-    place = 0
-    while place < len(text):
-        letter = text[place]
-        if letter == "\\" and place + 1 < len(text) and quote != "'":
-            parts[-1] += text[place + 1]
-            place += 1
-        elif quote:
-            if letter == quote:
-                quote = ""
-            else:
-                parts[-1] += letter
-        elif letter in "\"'":
+    parts, quote, letters = [""], "", iter(text)
+    for letter in letters:
+        if letter == "\\" and quote != "'":
+            parts[-1] += next(letters, letter)
+        elif letter == quote:
+            quote = ""
+        elif not quote and letter in "\"'":
             quote = letter
-        elif letter == ",":
+        elif not quote and letter == ",":
             parts.append("")
         else:
             parts[-1] += letter
-        place += 1
     if quote:
         raise ValueError(f"the quote {quote} is not closed in {text!r}")
     found: list[tuple[str, str | None]] = []
     for part in parts:
         name, equals, value = part.partition("=")
-        name = name.strip()
-        if not name:
-            if equals:
-                raise ValueError(f"a name is missing before '=' in {text!r}")
-            continue
-        found.append((name, value if equals else None))
+        if name.strip():
+            found.append((name.strip(), value if equals else None))
+        elif equals:
+            raise ValueError(f"a name is missing before '=' in {text!r}")
     return found
 
 

@@ -33,10 +33,9 @@ from qbatch.model.machine import Host
 from . import dask_worker
 from .attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from .dask_cluster import ClusterRefusedError, DaskScheduler, SilentError, WorkerSeen
-from .dask_track import Track
-from .process_directory import check_key, ended, now
+from .process_directory import ExitRecord, RunDirectory, check_key, ended, now
 from .supervision import files
-from .supervision.outputs import OutputTarget
+from .supervision.outputs import OutputTarget, targets_of
 
 log = logging.getLogger("qbatch")
 
@@ -104,6 +103,76 @@ class Link:
         self.commands = commands
         if not commands:
             self.wake.clear()
+
+
+PLACE = "place"
+"""File: the place to which the attempt is sent, and its generation; it is made before the attempt is sent."""
+
+
+class Track:
+    """One attempt that is not known to have ended.
+
+    ``is_sent``: its worker gets the command ``number`` to start it; ``is_noted``: that is on record, and a long script is sent.
+    ``was_sent``: an earlier process or track may have sent it; ``must_resume``: it did, and the worker must go on with it, never
+    start it anew.  ``unsent``: commands that follow its start.  The functions that wait for the disk run on other threads.
+    """
+
+    def __init__(self, attempt: Attempt, path: Path) -> None:
+        self.attempt = structs.replace(attempt, direct="")
+        self.key, self.host = attempt.key, attempt.host
+        self.directory = RunDirectory(path)
+        self.place = self.generation = ""
+        self.number = 0
+        self.was_sent = self.must_resume = False
+        self.has_started = self.is_prepared = self.is_sent = self.is_noted = self.is_ending = False
+        self.used: dict[str, float] = {}
+        self.unsent: list[tuple[Any, ...]] = []
+
+    def prepare(self) -> ExitRecord | None:
+        """Make the run directory, unless it exists; return how the attempt ended, if it did."""
+        self.directory.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.directory.prepare(self.attempt)
+        situation = self.directory.look()
+        if isinstance(situation, ExitRecord):
+            return situation
+        path = self.directory.path / PLACE
+        text = path.read_text(encoding="ascii") if path.exists() else ""
+        self.place, _, self.generation = text.partition(" ")
+        self.was_sent = bool(text)
+        return None
+
+    def note_place(self, place: str, generation: str) -> None:
+        """Put on record to which place the attempt goes, before it does.
+
+        Raises:
+            FileExistsError: it went somewhere before.
+        """
+        temporary = self.directory.path / f"{PLACE}.tmp"
+        temporary.unlink(missing_ok=True)
+        files.write(str(temporary), f"{place} {generation}".encode("ascii"), None, files.NEW, is_synced=True)
+        os.link(temporary, self.directory.path / PLACE)
+        temporary.unlink()
+        self.place, self.generation = place, generation
+
+    def targets(self) -> list[OutputTarget]:
+        """Return the outputs that are fetched."""
+        attempt = self.attempt
+        return [each for each in targets_of(attempt.output, attempt.error, attempt.join, "") if each.spool]
+
+    def keep(self, name: str, offset: int, data: bytes, mode: int) -> None:
+        """Keep a part of an output; the first one begins it anew."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (0 if offset else os.O_TRUNC)
+        handle = os.open(self.directory.path / name, flags, 0o600)
+        try:
+            os.pwrite(handle, data, offset)
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+
+    def conclude(self, end: Ended, problem: str) -> ExitRecord:
+        """Deliver what was fetched, and put the end on record."""
+        undelivered = "; ".join(filter(None, (end.undelivered, problem, self.directory.deliver())))
+        return self.directory.record_exit(end.status, end.why, undelivered, end.used)
 
 
 class DaskExecutor:
@@ -313,10 +382,7 @@ class DaskExecutor:
                 if not (delay := await self._pause(link, error, delay)):
                     return
             except ClusterRefusedError as error:
-                if self._links.get(link.name) is link:
-                    until = asyncio.get_running_loop().time() + REFUSED_FOR
-                    self._refused[link.name] = link.seen, until, str(error)
-                    self._lose(link.name, str(error))
+                self._refuse(link, str(error))
                 return
         if self._links.get(link.name) is not link:
             return
@@ -329,6 +395,12 @@ class DaskExecutor:
         for track in list(self._tracks.values()):
             if track.host == link.name and track.is_prepared:
                 self._send_launch(track, link)
+
+    def _refuse(self, link: Link, why: str) -> None:
+        """Lose a worker that cannot be used, and do not ask it for a while."""
+        if self._links.get(link.name) is link:
+            self._refused[link.name] = link.seen, asyncio.get_running_loop().time() + REFUSED_FOR, why
+            self._lose(link.name, why)
 
     def _lose(self, name: str, why: str) -> None:
         """Take a host without a worker down; its attempts are lost."""
@@ -574,8 +646,7 @@ class DaskExecutor:
             return
         log.error("the Dask executor at %s", self.cluster.address, exc_info=error)
         why = f"its Dask worker cannot be followed: {type(error).__name__}: {error}"
-        if link is not None and self._links.get(link.name) is link:
-            self._refused[link.name] = link.seen, asyncio.get_running_loop().time() + REFUSED_FOR, why
-            self._lose(link.name, why)
+        if link is not None:
+            self._refuse(link, why)
         if track is not None:
             self._finish(track, Ended(track.key, LOST, now(), why, track.used))

@@ -83,10 +83,8 @@ class Site:
         if given_up:  # on record first: a directory that is removed here looks as if it had never come
             self.generation = os.urandom(8).hex()
             temporary = self.root / f"{GENERATION}.{os.getpid()}"
-            with open(temporary, "w", encoding="ascii") as stream:
-                stream.write(self.generation)
-                stream.flush()
-                os.fsync(stream.fileno())
+            flags = os.O_CREAT | os.O_TRUNC
+            files.write(str(temporary), self.generation.encode("ascii"), None, flags, is_synced=True)
             temporary.replace(self.root / GENERATION)
         self.number, self.session, self.done = number, session, 0
         for key in given_up:
@@ -312,7 +310,7 @@ async def read(order: dict[str, Any], key: str, letter: str, offset: int, dask_w
 
 def _read(path: Path, offset: int) -> dict[str, Any]:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return {"data": b"", "mode": None}
     try:
@@ -334,7 +332,7 @@ async def write(order: dict[str, Any], key: str, offset: int, data: bytes, dask_
 
 
 def _write(path: Path, offset: int, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.pwrite(handle, data, offset)
     finally:

@@ -159,8 +159,7 @@ class ProcessExecutor:
         files.sync_directory(self._root.parent)  # without it the claims inside could be lost
         with contextlib.suppress(FileExistsError):
             os.mkfifo(self._root / files.EVENTS, 0o600)
-        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._events = os.open(self._root / files.EVENTS, flags)
+        self._events = os.open(self._root / files.EVENTS, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._events, self._hear)
         self._sweeper = self._loop.call_later(SWEEP, self._sweep)

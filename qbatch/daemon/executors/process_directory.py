@@ -22,7 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from .attempt import LOST, Attempt, Ended
-from .supervision import files, leaf, outputs, processes
+from .supervision import files, outputs, processes
 
 GONE_PREFIX = ".gone-"
 """A directory that is being removed is called by this, its key, ``~`` and random letters."""
@@ -112,8 +112,7 @@ class RunDirectory:
             if spec.read_bytes() == text:
                 return
         temporary = self.path / f"{files.SPEC}.tmp"
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
-            stream.write(text)
+        files.write(str(temporary), text, None, os.O_CREAT | os.O_TRUNC)
         temporary.rename(spec)
 
     def look(self) -> ExitRecord | Alive | Gone | None:
@@ -172,14 +171,13 @@ class RunDirectory:
 
     def send(self, line: str) -> bool:
         """Append a line to the control file and wake the supervisor; return False if there is no such directory."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
-            _write(os.open(self.path / files.CONTROL, flags, 0o600), f"{line}\n".encode("ascii"))
+            files.write(f"{self.path}/{files.CONTROL}", f"{line}\n".encode("ascii"), None, flags)
         except FileNotFoundError:
             return False
         # The FIFO may have no reader: no supervisor yet (it reads the control file when it comes), or none any more.
-        with contextlib.suppress(OSError):
-            _write(os.open(self.path / files.WAKE, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), b"\0")
+        files.write_if_possible(f"{self.path}/{files.WAKE}", b"\0", None, os.O_NONBLOCK)
         return True
 
     def deliver(self) -> str:
@@ -206,7 +204,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             yield handle
         finally:
@@ -215,7 +213,7 @@ class RunDirectory:
     def _read(self, name: str) -> bytes | None:
         """Return the bytes of a small file: None if it is absent, none if it is no regular file."""
         try:
-            handle = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            handle = os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -233,13 +231,6 @@ def _decoded(text: bytes | None, kind: type[_Record]) -> _Record | None:
         return None
 
 
-def _write(handle: int, text: bytes) -> None:
-    try:
-        os.write(handle, text)
-    finally:
-        os.close(handle)
-
-
 def kill_leftovers(directory: RunDirectory, claim: DirectoryClaim | None) -> bool:
     """Kill what a lost attempt left running; return whether none of its known processes is left."""
     if claim is None or claim.boot != processes.boot_id():
@@ -253,13 +244,13 @@ def kill_leftovers(directory: RunDirectory, claim: DirectoryClaim | None) -> boo
         found = _find(claim, started, group)
         if not found:
             # The group may still contain for a moment what was just killed.
-            while group and not leaf.remove_leaf(group) and time.monotonic() < deadline:
+            while group and not processes.remove_leaf(group) and time.monotonic() < deadline:
                 time.sleep(TICK)
             return True
         if time.monotonic() > deadline:
             return False
         if group:
-            leaf.kill_leaf(group)
+            processes.kill_leaf(group)
         processes.kill_all(lambda: _find(claim, started, group))
         time.sleep(TICK)
 

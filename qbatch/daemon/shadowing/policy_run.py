@@ -60,15 +60,12 @@ class PolicyRun:
     def __init__(self, core: Core, known_runs: KnownRuns | None) -> None:
         self.core = core
         self.statistics = PolicyStatistics(core, core.next_sequence)
-        self.missed = 0
-        self.given_up = 0
+        self.missed = self.given_up = 0
         self._known_runs = known_runs
         self._items: deque[Item] = deque()
         self._bytes = 0
-        self._frontier = core.now
-        self._until = _FOREVER
-        self._waits_for_pass = False
-        self._is_assuming = False
+        self._frontier, self._until = core.now, _FOREVER
+        self._waits_for_pass = self._is_assuming = False
         self._unknown: dict[JobKey, BatchJob] = {}
         self._supposed: dict[JobKey, int] = {}  # jobs with an assumed run time, and the instants until which it is certain
         self._provisional = [0] * len(core.pools)

@@ -187,19 +187,13 @@ class PolicyStatistics:
                     sums.slowdown += each  # one after the other: the sum depends on their order alone
                 sums.ends.clear()
             available = pool.machine.procs * (at - self.since)
-            found.append(
-                ShadowRecord(
-                    policy=pool.name_of_policy,
-                    pool=pool.settings.name,
-                    is_real=is_real,
-                    started=sums.started,
-                    ended=sums.ended,
-                    waiting=waiting[number],
-                    wait_mean_s=sums.wait / sums.started / 1e6 if sums.started else None,
-                    wait_max_s=sums.longest / 1e6 if sums.started else None,
-                    bounded_slowdown_mean=sums.slowdown / sums.ended if sums.ended else None,
-                    utilisation=sums.area / available if available else None,
-                    provisional=provisional[number],
-                )
-            )
+            record = ShadowRecord(
+                policy=pool.name_of_policy, pool=pool.settings.name, is_real=is_real,
+                started=sums.started, ended=sums.ended, waiting=waiting[number], provisional=provisional[number],
+                wait_mean_s=sums.wait / sums.started / 1e6 if sums.started else None,
+                wait_max_s=sums.longest / 1e6 if sums.started else None,
+                bounded_slowdown_mean=sums.slowdown / sums.ended if sums.ended else None,
+                utilisation=sums.area / available if available else None,
+            )  # fmt: skip
+            found.append(record)
         return found

@@ -19,11 +19,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from qbatch.daemon.executors import dask_executor, dask_track, dask_worker
+from qbatch.daemon.executors import dask_executor, dask_worker
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report
 from qbatch.daemon.executors.dask_cluster import ClusterRefusedError, SilentError, WorkerSeen
-from qbatch.daemon.executors.dask_executor import DaskExecutor
-from qbatch.daemon.executors.dask_track import Track
+from qbatch.daemon.executors.dask_executor import DaskExecutor, Track
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.model.machine import Host
@@ -451,7 +450,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
                 script.write_text("true\n", encoding="ascii")
             with monkeypatch.context() as patch:
                 if trouble == "a full disk here":
-                    patch.setattr(dask_track.Track, "note_place", full)
+                    patch.setattr(Track, "note_place", full)
                 elif trouble == "a full disk there":
                     patch.setattr(dask_worker, "_write", full)
                 elif trouble == "a worker that cannot take it":

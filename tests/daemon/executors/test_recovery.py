@@ -19,7 +19,7 @@ import pytest
 from qbatch.daemon.executors import process
 from qbatch.daemon.executors.attempt import LOST, Ended, Started
 from qbatch.daemon.executors.process_directory import RunDirectory
-from qbatch.daemon.executors.supervision import leaf, processes
+from qbatch.daemon.executors.supervision import processes
 
 from .test_control import ready, stubborn
 from .world import DEADLINE, World, named, supervisor_of, until
@@ -128,7 +128,7 @@ def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(w
     asyncio.run(before())
     os.kill(supervisor_of(world, "1.1"), signal.SIGKILL)
     assert asyncio.run(after()) == LOST
-    only_unmarked_orphans_are_left(mark, bool(leaf.leaf_path("1.1", mark)))
+    only_unmarked_orphans_are_left(mark, bool(processes.leaf_path("1.1", mark)))
     assert asyncio.run(after()) == LOST
 
 

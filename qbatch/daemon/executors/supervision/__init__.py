@@ -2,5 +2,5 @@
 
 ``supervisor.py`` loads every module here under ``python -I -S`` within milliseconds.  So they must never import other parts of
 qbatch, nor a large part of the standard library (such as ``json``, ``signal``, ``subprocess``, ``pathlib`` or ``typing``).
-The executor uses ``files``, ``outputs``, ``processes`` and ``leaf`` too.
+The executor uses ``files``, ``outputs`` and ``processes`` too.
 """

@@ -13,6 +13,7 @@
 * ``allocation``: the number of processors that the job has now; replaced when it is resized.
 """
 
+# ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
 import fcntl
@@ -38,6 +39,8 @@ EXIT_BYTES = 8192
 """Bytes of an exit record, reserved before the script starts."""
 
 WHY_LIMIT = 600
+NEW = os.O_CREAT | os.O_EXCL
+"""Flags that make a file, and raise FileExistsError if it exists."""
 
 
 class _Rules:
@@ -78,54 +81,40 @@ def to_json(record: Mapping[str, object]) -> str:
 
 def read_text(name: str, directory: int) -> str:
     """Return the text of a small file."""
-    handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
     with open(handle, encoding="utf-8") as stream:
         return stream.read()
 
 
-def write_new(name: str, text: str, directory: int, mode: int = 0o600, encoding: str = "utf-8") -> None:
-    """Make a new file; raise FileExistsError if it exists."""
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=directory)
-    with open(handle, "w", encoding=encoding, newline="") as stream:
-        stream.write(text)
-
-
-def replace(name: str, text: str, directory: int) -> None:
-    """Replace a file at once: a reader sees either the old or the new text, whole."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(name + ".tmp", flags, 0o600, dir_fd=directory), "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.rename(name + ".tmp", name, src_dir_fd=directory, dst_dir_fd=directory)
-
-
-def write_synced(name: str, text: bytes, directory: int, flags: int) -> None:
-    """Write a file and wait until the disk has it."""
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600, dir_fd=directory)
+def write(name: str, text: bytes, directory: int | None, flags: int, mode: int = 0o600, *, is_synced: bool = False) -> None:
+    """Write to a file that is opened with these flags; if ``is_synced``, wait until the disk has it."""
+    handle = os.open(name, os.O_WRONLY | flags, mode, dir_fd=directory)
     try:
         while text:
             text = text[os.write(handle, text) :]
-        os.fsync(handle)
+        if is_synced:
+            os.fsync(handle)
     finally:
         os.close(handle)
 
 
 def write_if_possible(name: str, text: bytes, directory: int | None = None, flags: int = 0) -> None:
-    """Write a short text to a file and ignore errors."""
+    """Write to a file that is opened with these flags, and ignore errors."""
     try:
-        handle = os.open(name, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600, dir_fd=directory)
-    except OSError:
-        return
-    try:
-        os.write(handle, text)
+        write(name, text, directory, flags)
     except OSError:
         pass
-    finally:
-        os.close(handle)
+
+
+def replace(name: str, text: str, directory: int) -> None:
+    """Replace a file at once: a reader sees either the old or the new text, whole."""
+    write(name + ".tmp", text.encode("utf-8"), directory, os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+    os.rename(name + ".tmp", name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -> None:
     """Wait until the disk has the names in a directory."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
     try:
         os.fsync(handle)
     finally:
@@ -134,7 +123,7 @@ def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -
 
 def take_lock(directory: int, patience: float) -> int | None:
     """Return the locked file, or None if another process holds the lock for longer than ``patience`` seconds."""
-    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
+    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=directory)
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -154,7 +143,7 @@ def make_claim(directory: int, record: Mapping[str, object]) -> bool:
     when it comes back, and the attempt is not started again.
     """
     try:
-        write_synced(CLAIM, to_json(record).encode("utf-8"), directory, os.O_EXCL)
+        write(CLAIM, to_json(record).encode("utf-8"), directory, NEW, is_synced=True)
     except FileExistsError:
         return False
     os.fsync(directory)
@@ -164,15 +153,14 @@ def make_claim(directory: int, record: Mapping[str, object]) -> bool:
 
 def reserve_exit(directory: int) -> None:
     """Reserve the space of the exit record while there is some."""
-    write_synced(EXIT_TEMPORARY, b" " * EXIT_BYTES, directory, os.O_TRUNC)
+    write(EXIT_TEMPORARY, b" " * EXIT_BYTES, directory, os.O_CREAT | os.O_TRUNC, is_synced=True)
 
 
 def write_exit(directory: int, record: dict[str, object]) -> None:
     """Record how the attempt ended: write into the reserved space, sync, rename, sync."""
     for name in ("why", "undelivered"):
         record[name] = " ".join(str(record.get(name, "")).split())[:WHY_LIMIT]
-    text = to_json(record).encode("ascii")
-    write_synced(EXIT_TEMPORARY, text.ljust(EXIT_BYTES, b" "), directory, 0)
+    write(EXIT_TEMPORARY, to_json(record).encode("ascii").ljust(EXIT_BYTES), directory, os.O_CREAT, is_synced=True)
     os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=directory, dst_dir_fd=directory)
     os.fsync(directory)
 
@@ -188,7 +176,7 @@ def remove_tree(name: str, directory: int | None = None) -> bool:
             os.unlink(name, dir_fd=directory)
             return True
         os.chmod(name, 0o700, dir_fd=directory)
-        top = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        top = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
         return True
     except OSError:
@@ -214,7 +202,7 @@ def _flatten(top: int, name: str) -> bool:
             os.unlink(name, dir_fd=top)
             return True
         os.chmod(name, 0o700, dir_fd=top)
-        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
     except OSError:
         return False
     try:

@@ -8,15 +8,13 @@ import select
 import sys
 import time
 
-from . import files, leaf, processes, script, staging, usage
+from . import files, processes, script, usage
 from .outputs import OutputTarget, RefusedError, deliver, discard, open_outputs, targets_of, write_message
+from .processes import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any
-else:
-    import _signal as signal
 
 FENCED = 3
 """Exit code of a supervisor that found the attempt taken."""
@@ -37,13 +35,13 @@ def main(argv: list[str]) -> int:
             except OSError:
                 pass
     path = os.path.abspath(argv[1])
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     os.umask(0o077)
     lock = files.take_lock(directory, LOCK_PATIENCE)
     if lock is None:
         return FENCED
     key, token = path.rpartition("/")[2], os.environ.get(processes.MARKER, "")
-    place = leaf.leaf_path(key, token)
+    place = processes.leaf_path(key, token)
     start = processes.start_of(os.getpid())
     claim = {"pid": os.getpid(), "start": start, "boot": processes.boot_id(), "token": token, "leaf": place}
     if not files.make_claim(directory, claim):
@@ -83,7 +81,7 @@ class Supervision:
             files.reserve_exit(self.directory)
             attempt, handles = self._prepare()
             if self.reason:
-                self._finish(256 + processes.SIGTERM, "stopped before the script was started")
+                self._finish(256 + signal.SIGTERM, "stopped before the script was started")
                 return
         except (RefusedError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             self._finish(NOT_STARTED, str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}")
@@ -143,11 +141,11 @@ class Supervision:
         script.write_job_files(self.directory, attempt)
         self.attempt = attempt
         try:
-            staging.prepare(attempt)
+            script.stage_in(attempt)
         except RefusedError as refusal:
             write_message(handles[1], str(refusal))
             raise
-        if self.leaf and not leaf.make_leaf(self.leaf):
+        if self.leaf and not processes.make_leaf(self.leaf):
             self.leaf = ""
         self._read_control()
         return attempt, handles
@@ -158,10 +156,8 @@ class Supervision:
             os.mkfifo(files.WAKE, 0o600, dir_fd=self.directory)
         except FileExistsError:
             pass
-        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.wake = os.open(files.WAKE, flags, dir_fd=self.directory)
-        flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.control = os.open(files.CONTROL, flags, 0o600, dir_fd=self.directory)
+        self.wake = os.open(files.WAKE, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=self.directory)
+        self.control = os.open(files.CONTROL, os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=self.directory)
         self.signals, signals_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
@@ -179,7 +175,7 @@ class Supervision:
             write_message(handles[1], remark)
         environment = script.job_environment(attempt, self.path, working, self.token)
         program, command = script.command_of(attempt, self.path, environment)
-        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        nothing = os.open("/dev/null", os.O_RDONLY)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -329,10 +325,10 @@ class Supervision:
             self.early.append(number)
         if not self.main or self.status is not None:
             return
-        if number == processes.SIGSTOP and not self.suspended:
+        if number == signal.SIGSTOP and not self.suspended:
             self._pause()
             self.suspended = True
-        elif number == processes.SIGCONT and self.suspended:
+        elif number == signal.SIGCONT and self.suspended:
             self.running_since = time.monotonic()
             self.suspended = False
         if number in signal.valid_signals():
@@ -371,13 +367,13 @@ class Supervision:
             return
         self.reason = reason
         if self.main and self.status is None:
-            processes.signal_all(self._find, processes.SIGTERM)
-            processes.signal_all(self._find, processes.SIGCONT)  # a stopped process cannot end
+            processes.signal_all(self._find, signal.SIGTERM)
+            processes.signal_all(self._find, signal.SIGCONT)  # a stopped process cannot end
 
     def _kill(self) -> None:
         """Kill all processes; it is called again until none is left."""
         if self.leaf:
-            leaf.kill_leaf(self.leaf)
+            processes.kill_leaf(self.leaf)
         processes.kill_all(self._find)
 
     # After it
@@ -385,21 +381,21 @@ class Supervision:
     def _code(self) -> int:
         """Return the script's status as PBS writes it."""
         if self.status is None:
-            return 256 + processes.SIGKILL
+            return 256 + signal.SIGKILL
         return 256 + os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else os.WEXITSTATUS(self.status)
 
     def _finish(self, status: int, why: str) -> None:
         """Clear up and write the exit record; wait while the disk is full, but not if the directory was deleted."""
         self.meter.note(usage.group_time(self.leaf), 0, 0)
         for _ in range(LEAF_TRIES):  # the group may still contain for a moment what was just killed
-            if not self.leaf or leaf.remove_leaf(self.leaf):
+            if not self.leaf or processes.remove_leaf(self.leaf):
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
         if status == 0:
             discard(self.targets, self.directory, str(self.attempt.get("remove", "")))
         undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
-        problem = staging.conclude(self.attempt) if self.attempt else ""
+        problem = script.stage_out(self.attempt) if self.attempt else ""
         why = "; ".join(text for text in (why, problem) if text)
         used: dict[str, object] = {}
         if self.main and not self.failure:

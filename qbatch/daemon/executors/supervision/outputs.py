@@ -14,7 +14,7 @@ import stat
 
 from . import files
 
-FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -47,8 +47,6 @@ class OutputTarget:
 
     ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` name it.
     """
-
-    __slots__ = ("letter", "path", "spool", "what")
 
     def __init__(self, what: str, path: str, letter: str, spool: str) -> None:
         self.what, self.path, self.letter, self.spool = what, path, letter, spool
@@ -189,7 +187,7 @@ def deliver(targets: list[OutputTarget], directory: int, name: str, job_id: str)
 def _deliver(target: OutputTarget, directory: int, job_id: str) -> None:
     """Give the spool a second name if the file does not exist and the disk is the same, else copy it."""
     try:
-        source = os.open(target.spool, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+        source = os.open(target.spool, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
         return  # it is kept as undelivered already, or it was never made
     path = target.path
@@ -231,7 +229,7 @@ def _keep(target: OutputTarget, directory: int, name: str) -> str:
     """Keep a spool that cannot be delivered; return a text with its path."""
     kept = f"{files.UNDELIVERED}/{name}.{target.spool}"
     try:
-        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
         try:
             try:
                 os.mkdir(files.UNDELIVERED, 0o700, dir_fd=parent)

@@ -1,20 +1,24 @@
-"""The processes of the machine and of an attempt, and how to signal one without ever signalling another."""
+"""The processes of the machine and of an attempt, and how to signal one without ever signalling another.
+
+A control group (version 2) for one attempt, its leaf, is used if a writable tree is found, which many machines do not have.  One
+write kills all processes in it, however they forked; everything works without it.
+"""
 
 from __future__ import annotations
 
 import os
 
+from . import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
+    import signal as signal
     from collections.abc import Callable, Iterator
 else:
     import _signal as signal  # `signal` itself makes enumerations, which costs as much as half a start of Python
 
 MARKER = "QBATCH_ATTEMPT"
 """Name of the environment variable with a random token, which marks the processes of one attempt."""
-
-SIGKILL, SIGTERM, SIGCONT, SIGSTOP = int(signal.SIGKILL), int(signal.SIGTERM), int(signal.SIGCONT), int(signal.SIGSTOP)
 
 FREEZE_ROUNDS = 20
 
@@ -27,15 +31,18 @@ def boot_id() -> str:
 
 def read_stat(pid: int) -> tuple[str, int, int, int] | None:
     """Return state, parent, session and start (ticks since boot) of a process; None if it is gone."""
+    fields = stat_fields(pid)
+    return (fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])) if fields else None
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat that follow the program's name; none if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            text = stream.read()
+            fields = stream.read().rpartition(b")")[2].split()  # the name may contain anything, blanks and brackets too
     except OSError:
-        return None
-    fields = text.rpartition(b")")[2].split()  # the name before it may contain anything, blanks and brackets too
-    if len(fields) < 20:
-        return None
-    return fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])
+        return []
+    return fields if len(fields) > 21 else []
 
 
 def start_of(pid: int) -> int | None:
@@ -132,5 +139,60 @@ def signal_all(find: Callable[[], dict[int, int]], number: int) -> list[tuple[in
 
 def kill_all(find: Callable[[], dict[int, int]]) -> None:
     """Stop, then kill all processes found: a stopped process cannot fork."""
-    for pid, start in signal_all(find, SIGSTOP):
-        signal_process(pid, start, SIGKILL)
+    for pid, start in signal_all(find, signal.SIGSTOP):
+        signal_process(pid, start, signal.SIGKILL)
+
+
+def leaf_path(key: str, token: str) -> str:
+    """Return the path of an attempt's leaf, in the control group of this process; empty if none can be made."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as stream:
+            own = next((line[3:].rstrip("\n") for line in stream if line.startswith("0::")), None)
+        with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+            lines = stream.readlines()
+    except (OSError, ValueError):
+        return ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if own is None or len(fields) < 5 or not after.startswith("cgroup2 "):
+            continue
+        root, mount = _unescape(fields[3]).rstrip("/"), _unescape(fields[4]).rstrip("/")
+        if own == root or own.startswith(root + "/"):
+            group = (mount + own[len(root) :]).rstrip("/")
+            return f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
+    return ""
+
+
+def _unescape(text: str) -> str:
+    """Undo the octal escapes of /proc/self/mountinfo."""
+    for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escape, plain)
+    return text
+
+
+def make_leaf(path: str) -> bool:
+    """Make a leaf; return False if that is not possible (then there is none)."""
+    try:
+        os.mkdir(path)
+    except OSError:
+        return False
+    if os.access(path + "/cgroup.kill", os.W_OK) and os.access(path + "/cgroup.procs", os.W_OK):
+        return True
+    remove_leaf(path)
+    return False
+
+
+def kill_leaf(path: str) -> None:
+    """Kill all processes in a leaf."""
+    files.write_if_possible(path + "/cgroup.kill", b"1")
+
+
+def remove_leaf(path: str) -> bool:
+    """Remove a leaf and the groups that the job made inside it; return False if a process still lives there."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return False
+    return True

@@ -1,5 +1,11 @@
-"""The script of a job: its files, its environment, and the child process that becomes it."""
+"""The script of a job: its files, its environment, the child process that becomes it, and the files that are staged for it.
 
+OpenPBS stages in the same way on one machine (``cp -rp``).  ``stagein`` happens before the script starts; if it fails, the script
+does not start.  ``stageout`` happens when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) is
+removed at the end, unless it existed before, or something could not be copied out of it.  Nothing else is deleted.
+"""
+
+# ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
 import errno
@@ -8,16 +14,12 @@ import time
 
 from . import files
 from .outputs import RefusedError
-from .processes import MARKER
+from .processes import MARKER, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any, NoReturn
-else:
-    import _signal as signal
 
-UNCATCHABLE = {int(signal.SIGKILL), int(signal.SIGSTOP)}
 BUSY_TRIES = 100
 LOGIN_SHELLS = {"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "yash", "zsh"}
 """Shells that read the profile files of sh, each its own further ones, when their argv[0] begins with ``-``."""
@@ -37,31 +39,98 @@ BAD_INTERPRETER = 126
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
     """Write the script, the node file and the allocation of the job, and make its temporary directory."""
-    if attempt["script"] is not None:
-        encoding = attempt.get("encoding", "utf-8")
-        if attempt.get("script_file"):
-            _copy(str(attempt["script_file"]), files.SCRIPT, directory)
-        else:
-            files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
-    files.write_new(files.NODES, "".join(f"{line}\n" for line in attempt["node_file"]), directory)
-    files.write_new(files.ALLOCATION, allocation_text(attempt.get("procs", 1)), directory)
+    source = str(attempt.get("script_file", ""))
+    if attempt["script"] is not None and source:  # a long script; the job may change its copy
+        try:
+            whole = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
+        target = os.open(files.SCRIPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory)
+        with open(whole, "rb", buffering=0) as reader, open(target, "wb") as writer:
+            while part := reader.read(1 << 20):
+                writer.write(part)
+    elif attempt["script"] is not None:
+        text = attempt["script"].encode(attempt.get("encoding", "utf-8"))
+        files.write(files.SCRIPT, text, directory, files.NEW, 0o700)
+    nodes = "".join(f"{line}\n" for line in attempt["node_file"])
+    files.write(files.NODES, nodes.encode("utf-8"), directory, files.NEW)
+    files.write(files.ALLOCATION, allocation_text(attempt.get("procs", 1)).encode("ascii"), directory, files.NEW)
     os.mkdir(files.TEMPORARY, 0o700, dir_fd=directory)
 
 
-def _copy(source: str, name: str, directory: int) -> None:
-    """Copy a long script part by part; the job may change its copy."""
+def stage_in(attempt: dict[str, Any]) -> None:
+    """Make the directory and copy what the script needs; RefusedError names what cannot be made or copied."""
+    directory = attempt["directory"]
+    old = os.umask(int(attempt["umask"]))
     try:
-        whole = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        if attempt.get("is_private"):
+            os.mkdir(directory, 0o700)
+            attempt["made"] = True
+        for local, remote in attempt.get("stage_in", ()):
+            _stage(_under(attempt["home"], remote), _under(directory, local), "stagein")
     except OSError as error:
-        raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
-    target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700, dir_fd=directory)
-    try:
-        while part := os.read(whole, 1 << 20):
-            while part:
-                part = part[os.write(target, part) :]
+        raise RefusedError(f"directory {directory}: {error.strerror}") from None
     finally:
-        os.close(whole)
-        os.close(target)
+        os.umask(old)
+
+
+def stage_out(attempt: dict[str, Any]) -> str:
+    """Copy what the job leaves, and clear up; return what went wrong, if anything."""
+    directory = attempt["directory"]
+    failed: list[str] = []
+    old = os.umask(int(attempt["umask"]))
+    try:
+        for local, remote in attempt.get("stage_out", ()):
+            try:
+                _stage(_under(directory, local), _under(attempt["home"], remote), "stageout")
+            except RefusedError as refusal:
+                failed.append(str(refusal))
+    finally:
+        os.umask(old)
+    if attempt.get("made") and not failed:
+        try:
+            handle = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY)
+            files.remove_tree(os.path.basename(directory), handle)
+            os.close(handle)
+        except OSError as error:
+            failed.append(f"directory {directory}: {error.strerror}")
+    return "; ".join(failed)
+
+
+def _under(directory: str, path: str) -> str:
+    return path if path.startswith("/") else f"{directory}/{path}"
+
+
+def _stage(source: str, target: str, what: str) -> None:
+    """Copy a file or a directory as ``cp -rp`` does; the last part of the source may have wildcards."""
+    folder, _, name = source.rpartition("/")
+    paths: list[str] = []
+    if any(letter in name for letter in "*?["):
+        from fnmatch import fnmatchcase
+
+        try:
+            paths = [f"{folder}/{each}" for each in sorted(os.listdir(folder or "/")) if fnmatchcase(each, name)]
+        except OSError:
+            pass
+    for path in paths or [source]:  # cp names what is missing
+        goal = f"{target}/{os.path.basename(path.rstrip('/'))}" if os.path.isdir(target) else target
+        try:
+            if os.path.samefile(path, goal):
+                continue
+        except OSError:
+            pass
+        errors, errors_in = os.pipe()
+        pid = os.posix_spawnp(
+            "cp", ["cp", "-rp", "--", path, target], {"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            file_actions=[(os.POSIX_SPAWN_DUP2, errors_in, 2)],
+        )  # fmt: skip
+        os.close(errors_in)
+        with open(errors, encoding="utf-8", errors="replace") as stream:
+            first = next(stream, "").rstrip("\n")
+            for _ in stream:
+                pass
+        if os.waitpid(pid, 0)[1]:
+            raise RefusedError(f"{what} {path} to {target}: {first or 'cp failed'}")
 
 
 def allocation_text(procs: int) -> str:
@@ -139,7 +208,7 @@ def become(
     try:
         os.setsid()
         for number in signal.valid_signals():
-            if number not in UNCATCHABLE:
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(number, signal.SIG_DFL)
         files.write_if_possible("/proc/self/oom_score_adj", b"0")
         if leaf:

@@ -107,15 +107,12 @@ def tree_of(root: int) -> Iterable[int]:
 
 def _read(pid: int) -> tuple[float, float, int, int] | None:
     """Return a process's processor seconds, these with those of the children that it waited for, its size and resident bytes."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            fields = stream.read().rpartition(b")")[2].split()
-        user, system, child_user, child_system = (int(field) for field in fields[11:15])
-        size, resident = int(fields[20]), int(fields[21]) * PAGE
-    except (OSError, ValueError, IndexError):
+    fields = processes.stat_fields(pid)
+    if not fields:
         return None
+    user, system, child_user, child_system = map(int, fields[11:15])
     own = (user + system) / TICKS
-    return own, own + (child_user + child_system) / TICKS, size, resident
+    return own, own + (child_user + child_system) / TICKS, int(fields[20]), int(fields[21]) * PAGE
 
 
 def group_time(leaf: str) -> float:
