@@ -202,7 +202,7 @@ def _stop_jobs(root: str) -> None:
     """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and remove it."""
     from pathlib import Path
 
-    from qbatch.daemon.executors.process_directory import Alive, RunDirectory, discard
+    from qbatch.daemon.executors.process_directory import Alive, RunDirectory
 
     try:
         names = [name for name in os.listdir(root) if os.path.isdir(f"{root}/{name}")]
@@ -217,7 +217,7 @@ def _stop_jobs(root: str) -> None:
         with contextlib.suppress(OSError):
             while time.monotonic() < deadline and isinstance(run.look(), Alive):
                 time.sleep(TICK)
-        discard(run.path)
+        run.discard()
 
 
 def remove(directory: str) -> bool:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from qbatch.daemon.executors.dask_worker import LOST_MARK
-from qbatch.daemon.executors.process_directory import Alive, ExitRecord, Gone, RunDirectory, check_key, kill_leftovers
+from qbatch.daemon.executors.process_directory import Alive, ExitRecord, Gone, RunDirectory, check_key
 
 PATIENCE = 10.0
 """Seconds for supervisors to end their processes, before these are killed without them."""
@@ -56,7 +56,7 @@ def end_attempts(root: Path) -> None:
                 if isinstance(situation, Alive) and time.monotonic() <= deadline:
                     continue
                 if isinstance(situation, Alive | Gone):
-                    kill_leftovers(directory, situation.claim)
+                    directory.kill_leftovers(situation.claim)
             left.remove(directory)
         time.sleep(TICK)
 

@@ -26,7 +26,7 @@ from msgspec import structs
 
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from qbatch.daemon.executors.process import ProcessExecutor
-from qbatch.daemon.executors.process_directory import GONE_PREFIX, check_key, discard, is_key, lost
+from qbatch.daemon.executors.process_directory import GONE_PREFIX, RunDirectory, check_key, is_key, lost
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.wire.paths import state_directory
@@ -171,7 +171,7 @@ class Site:
 
     def begin(self, worker: Any) -> None:
         """Wait for the worker's end, and remove what an earlier process of it was removing."""
-        removals = [asyncio.to_thread(discard, path) for path in self.root.glob(f"{GONE_PREFIX}*")]
+        removals = [asyncio.to_thread(RunDirectory(path).discard) for path in self.root.glob(f"{GONE_PREFIX}*")]
         for work in (self.until_closed(worker), *removals):
             task = asyncio.ensure_future(work)
             self._tasks.add(task)
@@ -186,28 +186,20 @@ def as_here(attempt: Attempt, root: Path) -> Attempt:
 
     Its outputs stay next to its run directory until the daemon has fetched them.  A missing home becomes that of the worker.
     """
-    folder, home = root / OUTPUTS, attempt.home
+    home = attempt.home
     environment, directory = attempt.environment, attempt.directory
     if not os.path.isdir(home):
         home = os.path.expanduser("~")
         environment = {**environment, "HOME": home}
         directory = home if directory == attempt.home else directory
-    ours = {
-        path: path if path == os.devnull else str(folder / f"{attempt.key}.{name}")
-        for path, name in ((attempt.error, files.ERROR), (attempt.output, files.OUTPUT))
-    }
+    script = str(root / SCRIPTS / attempt.key) if attempt.script_file else ""
+    # Outputs with one path keep one path, which may be /dev/null.
+    ours = {attempt.error: str(root / OUTPUTS / f"{attempt.key}.{files.ERROR}")}
+    ours |= {attempt.output: str(root / OUTPUTS / f"{attempt.key}.{files.OUTPUT}"), os.devnull: os.devnull}
     return structs.replace(
-        attempt,
-        uid=os.getuid(),
-        gid=os.getgid(),
-        output=ours[attempt.output],
-        error=ours[attempt.error],
-        direct="",
-        home=home,
-        directory=directory,
-        environment=environment,
-        script_file=str(root / SCRIPTS / attempt.key) if attempt.script_file else "",
-    )
+        attempt, uid=os.getuid(), gid=os.getgid(), output=ours[attempt.output], error=ours[attempt.error], direct="",
+        home=home, directory=directory, environment=environment, script_file=script,
+    )  # fmt: skip
 
 
 def _place_of(root: Path) -> str:

@@ -20,20 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .attempt import NOT_STARTED, SHORTAGES, Attempt, Ended, Report, Started
-from .process_directory import (
-    GONE_PREFIX,
-    Alive,
-    ExitRecord,
-    Gone,
-    RunDirectory,
-    check_key,
-    discard,
-    ended,
-    is_key,
-    kill_leftovers,
-    lost,
-    now,
-)
+from .process_directory import GONE_PREFIX, Alive, ExitRecord, Gone, RunDirectory, check_key, ended, is_key, lost, now
 from .supervision import files, processes
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
@@ -63,8 +50,8 @@ class ProcessExecutor:
     loop; call `recover` first, `close` last (jobs go on running).
     """
 
-    def __init__(self, run_root: Path, report: Callable[[Report], None], *, python: str = sys.executable) -> None:
-        self._root, self._report, self._python = Path(os.path.abspath(run_root)), report, python
+    def __init__(self, run_root: Path, report: Callable[[Report], None]) -> None:
+        self._root, self._report = Path(os.path.abspath(run_root)), report
         self._tracks: dict[str, _Track] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._uncollected: set[int] = set()  # supervisors, children of ours, of attempts that are over already
@@ -228,17 +215,14 @@ class ProcessExecutor:
             environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
         track.spawned += 1
         track.child = os.posix_spawn(  # if another supervisor has the attempt already, this one ends at once
-            self._python,
-            [self._python, "-I", "-S", "-X", "utf8", SUPERVISOR, str(directory.path)],
-            environment,
+            sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", SUPERVISOR, str(directory.path)], environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, str(directory.path / files.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             ],
-            setsid=True,
-            setsigmask=[],
-        )
+            setsid=True, setsigmask=[],
+        )  # fmt: skip
         return os.pidfd_open(track.child)
 
     def _refuse(self, track: _Track, why: str) -> ExitRecord | None:
@@ -268,7 +252,7 @@ class ProcessExecutor:
         if news.claim is not None and news.claim.pid == 0:
             return directory.record_exit(NOT_STARTED, "given up before it was started")
         try:
-            if not kill_leftovers(directory, news.claim):
+            if not directory.kill_leftovers(news.claim):
                 why += "; some of its processes cannot be killed"
         except Exception as error:
             why += f"; its processes could not be looked for: {error}"
@@ -349,7 +333,7 @@ class ProcessExecutor:
             self._start_task(self._discard(gone))
 
     async def _discard(self, path: Path) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._cleaner, discard, path)
+        await asyncio.get_running_loop().run_in_executor(self._cleaner, RunDirectory(path).discard)
 
     def _start_task(self, work: Coroutine[None, None, None]) -> None:
         assert self._loop is not None

@@ -202,6 +202,46 @@ class RunDirectory:
             files.write_exit(directory, fields)
         return record
 
+    def kill_leftovers(self, claim: DirectoryClaim | None) -> bool:
+        """Kill what a lost attempt left running; return whether none of its known processes is left."""
+        if claim is None or claim.boot != processes.boot_id():
+            return True  # the script was never started, or all its processes ended with the machine
+        # The control group of the attempt, if the claim names one that cannot belong to another.
+        is_ours = TOKEN.fullmatch(claim.token) and os.path.basename(claim.leaf) == f"qbatch-{self.key}-{claim.token[:8]}"
+        group = claim.leaf if is_ours and Path(claim.leaf, "cgroup.kill").exists() else ""
+        started = self.started()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = _find(claim, started, group)
+            if not found:
+                # The group may still contain for a moment what was just killed.
+                while group and not processes.remove_leaf(group) and time.monotonic() < deadline:
+                    time.sleep(TICK)
+                return True
+            if time.monotonic() > deadline:
+                return False
+            if group:
+                processes.kill_leaf(group)
+            processes.kill_all(lambda: _find(claim, started, group))
+            time.sleep(TICK)
+
+    def discard(self) -> bool:
+        """End what runs in the directory, which was given up, and remove it; return whether nothing is left."""
+        deadline = time.monotonic() + STOP_PATIENCE
+        try:
+            if self.look() is None:
+                self.fence()
+            if isinstance(self.look(), Alive):
+                self.send("stop 0")
+            while isinstance(situation := self.look(), Alive) and time.monotonic() < deadline:
+                time.sleep(TICK)
+            # The token is in the environment of the supervisor too: one that does not react is killed with the rest.
+            if not isinstance(situation, ExitRecord):
+                self.kill_leftovers(situation.claim if situation is not None else None)
+        except OSError:
+            pass  # not even a directory, or not ours: remove what can be removed
+        return files.remove_tree(str(self.path))
+
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -231,30 +271,6 @@ def _decoded(text: bytes | None, kind: type[_Record]) -> _Record | None:
         return None
 
 
-def kill_leftovers(directory: RunDirectory, claim: DirectoryClaim | None) -> bool:
-    """Kill what a lost attempt left running; return whether none of its known processes is left."""
-    if claim is None or claim.boot != processes.boot_id():
-        return True  # the script was never started, or all its processes ended with the machine
-    # The control group of the attempt, if the claim names one that cannot belong to another.
-    is_ours = TOKEN.fullmatch(claim.token) and os.path.basename(claim.leaf) == f"qbatch-{directory.key}-{claim.token[:8]}"
-    group = claim.leaf if is_ours and Path(claim.leaf, "cgroup.kill").exists() else ""
-    started = directory.started()
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = _find(claim, started, group)
-        if not found:
-            # The group may still contain for a moment what was just killed.
-            while group and not processes.remove_leaf(group) and time.monotonic() < deadline:
-                time.sleep(TICK)
-            return True
-        if time.monotonic() > deadline:
-            return False
-        if group:
-            processes.kill_leaf(group)
-        processes.kill_all(lambda: _find(claim, started, group))
-        time.sleep(TICK)
-
-
 def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dict[int, int]:
     """Return the processes of an attempt, each with its start."""
     found = processes.marked(claim.token) if TOKEN.fullmatch(claim.token) else {}
@@ -274,25 +290,6 @@ def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dic
                         found[pid] = stat[3]
     found.pop(os.getpid(), None)
     return found
-
-
-def discard(path: Path) -> bool:
-    """End what runs in a directory that was given up, and remove it; return whether nothing is left."""
-    directory = RunDirectory(path)
-    deadline = time.monotonic() + STOP_PATIENCE
-    try:
-        if directory.look() is None:
-            directory.fence()
-        if isinstance(directory.look(), Alive):
-            directory.send("stop 0")
-        while isinstance(situation := directory.look(), Alive) and time.monotonic() < deadline:
-            time.sleep(TICK)
-        # The token is in the environment of the supervisor too: one that does not react is killed with the rest.
-        if not isinstance(situation, ExitRecord):
-            kill_leftovers(directory, situation.claim if situation is not None else None)
-    except OSError:
-        pass  # not even a directory, or not ours: remove what can be removed
-    return files.remove_tree(str(path))
 
 
 def ended(key: str, record: ExitRecord) -> Ended:

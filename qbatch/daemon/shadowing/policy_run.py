@@ -46,8 +46,6 @@ MOST_ITEMS = 200_000
 MOST_BYTES = 1 << 26
 """Bytes of such commands."""
 
-_WITHOUT_LIMITS = 1 << 60
-
 
 class PolicyRun:
     """The run of a what-if policy.
@@ -265,14 +263,10 @@ def copy_of(core: Core, data: bytes, policy: str) -> Core:
     replace, settings = msgspec.structs.replace, core.settings
     copy = state_snapshot.load(data, settings, core.load_policy)
     copy.settings = replace(
-        settings,
-        executor="emulated",
+        settings, executor="emulated", max_jobs=1 << 60, max_jobs_per_user=None, mail_command=(),
         pools=tuple(replace(pool, policy=policy) for pool in settings.pools),
         queues=tuple(replace(queue, max_queued=None, max_queued_per_user=None) for queue in settings.queues),
-        max_jobs=_WITHOUT_LIMITS,
-        max_jobs_per_user=None,
-        mail_command=(),
-    )
+    )  # fmt: skip
     for pool, own in zip(copy.pools, copy.settings.pools, strict=True):
         other = core.load_policy(policy)
         pool.settings = own
