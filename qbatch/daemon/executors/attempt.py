@@ -97,7 +97,7 @@ Report = Started | Ended
 
 
 class Executor(Protocol):
-    """Runs attempts.  Every report goes to the function given when the executor was made."""
+    """The base of executors, which run attempts.  Every report goes to the function given when the executor was made."""
 
     def launch(self, attempt: Attempt) -> None:
         """Start an attempt, at most once in the life of its run directory, however often it is called."""
@@ -107,19 +107,28 @@ class Executor(Protocol):
 
         An attempt of which the script is not started yet is not started any more; its status is that of a job ended by TERM.
         """
+        self._command("stop", key, max(0.0, float(grace)))
 
     def signal(self, key: str, number: int) -> None:
         """Send a signal to all processes of the attempt.  SIGSTOP stops its walltime too, until SIGCONT."""
+        if not 1 <= number <= 64:
+            raise ValueError(f"not a signal: {number}")
+        self._command("signal", key, int(number))
 
     def resize(self, key: str, procs: int, share: float) -> None:
         """Write down for the attempt how many processors it has now, send SIGWINCH, and let its walltime run at that share."""
+        self._command("resize", key, int(procs), float(share))
+
+    def set_walltime(self, key: str, walltime: float) -> None:
+        """Let an attempt run for so many seconds in all."""
+        self._command("set_walltime", key, float(walltime))
+
+    def _command(self, verb: str, key: str, *arguments: float) -> None:
+        """Send a command, the name of a method above, to the supervisor of an attempt."""
 
     def used(self, key: str) -> dict[str, float]:
         """Return what a running attempt has used by the last look (as in `Ended.used`); nothing before the first one."""
         ...
-
-    def set_walltime(self, key: str, walltime: float) -> None:
-        """Let an attempt run for so many seconds in all."""
 
     def spools(self, key: str) -> tuple[str, str]:
         """Return the paths of the output and the error of an attempt until they are delivered, if they are spooled."""

@@ -31,9 +31,9 @@ from qbatch.model.errors import InputError
 from qbatch.model.machine import Host
 
 from . import dask_worker
-from .attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
+from .attempt import LOST, NOT_STARTED, Attempt, Ended, Executor, Report, Started
 from .dask_cluster import ClusterRefusedError, DaskScheduler, SilentError, WorkerSeen
-from .process_directory import ExitRecord, RunDirectory, check_key, ended, now
+from .process_directory import RunDirectory, check_key, now
 from .supervision import files
 from .supervision.outputs import OutputTarget, targets_of
 
@@ -128,12 +128,12 @@ class Track:
         self.used: dict[str, float] = {}
         self.unsent: list[tuple[Any, ...]] = []
 
-    def prepare(self) -> ExitRecord | None:
+    def prepare(self) -> Ended | None:
         """Make the run directory, unless it exists; return how the attempt ended, if it did."""
         self.directory.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory.prepare(self.attempt)
         situation = self.directory.look()
-        if isinstance(situation, ExitRecord):
+        if isinstance(situation, Ended):
             return situation
         path = self.directory.path / PLACE
         text = path.read_text(encoding="ascii") if path.exists() else ""
@@ -169,13 +169,13 @@ class Track:
         finally:
             os.close(handle)
 
-    def conclude(self, end: Ended, problem: str) -> ExitRecord:
+    def conclude(self, end: Ended, problem: str) -> Ended:
         """Deliver what was fetched, and put the end on record."""
         undelivered = "; ".join(filter(None, (end.undelivered, problem, self.directory.deliver())))
         return self.directory.record_exit(end.status, end.why, undelivered, end.used)
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Runs attempts on the workers of a Dask cluster; see `attempt.Executor` for the contract.
 
     ``root`` is made if it is absent and belongs to this executor alone; ``identity`` names the daemon's store on the workers.
@@ -212,20 +212,6 @@ class DaskExecutor:
             return
         track = self._tracks[key] = Track(attempt, self._root / key)
         self._start_task(self._begin(track), track=track)
-
-    def stop(self, key: str, grace: float) -> None:
-        self._command("stop", key, max(0.0, float(grace)))
-
-    def signal(self, key: str, number: int) -> None:
-        if not 1 <= number <= 64:
-            raise ValueError(f"not a signal: {number}")
-        self._command("signal", key, int(number))
-
-    def resize(self, key: str, procs: int, share: float) -> None:
-        self._command("resize", key, int(procs), float(share))
-
-    def set_walltime(self, key: str, walltime: float) -> None:
-        self._command("set_walltime", key, float(walltime))
 
     def used(self, key: str) -> dict[str, float]:
         track = self._tracks.get(key)
@@ -547,7 +533,7 @@ class DaskExecutor:
             self._finish(track, Ended(track.key, NOT_STARTED, now(), why))
             return
         if over is not None:  # reported before, and asked for again
-            self._finish(track, ended(track.key, over))
+            self._finish(track, over)
             return
         track.is_prepared = True
         link = self._links.get(track.host)
@@ -571,7 +557,7 @@ class DaskExecutor:
         for verb, *arguments in track.unsent:
             link.put(verb, track.key, *arguments)
 
-    def _command(self, verb: str, key: str, *arguments: Any) -> None:
+    def _command(self, verb: str, key: str, *arguments: float) -> None:
         track = self._tracks.get(check_key(key))
         if track is None or track.is_ending:
             return
@@ -587,7 +573,7 @@ class DaskExecutor:
         try:
             for target in track.targets():
                 problem = problem or await self._fetch(track, target, link)
-            end = ended(track.key, await asyncio.to_thread(track.conclude, end, problem))
+            end = await asyncio.to_thread(track.conclude, end, problem)
         except Exception as error:
             if not isinstance(error, OSError):
                 log.exception("the output of attempt %s", track.key)

@@ -14,8 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from qbatch.daemon.executors.attempt import Ended
 from qbatch.daemon.executors.dask_worker import LOST_MARK
-from qbatch.daemon.executors.process_directory import Alive, ExitRecord, Gone, RunDirectory, check_key
+from qbatch.daemon.executors.process_directory import Alive, Gone, RunDirectory, check_key
 
 PATIENCE = 10.0
 """Seconds for supervisors to end their processes, before these are killed without them."""
@@ -42,7 +43,7 @@ def end_attempts(root: Path) -> None:
     for entry in sorted(os.listdir(root)):
         with contextlib.suppress(OSError, ValueError):
             directory = RunDirectory(root / check_key(entry))
-            if not isinstance(directory.look(), ExitRecord):
+            if not isinstance(directory.look(), Ended):
                 (directory.path / LOST_MARK).touch(0o600)
                 if directory.look() is None:
                     directory.fence()

@@ -26,7 +26,7 @@ from msgspec import structs
 
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
 from qbatch.daemon.executors.process import ProcessExecutor
-from qbatch.daemon.executors.process_directory import GONE_PREFIX, RunDirectory, check_key, is_key, lost
+from qbatch.daemon.executors.process_directory import GONE_PREFIX, RunDirectory, check_key, is_key, now
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.wire.paths import state_directory
@@ -113,15 +113,15 @@ class Site:
         elif key in self.ended:
             return
         elif not is_new and key not in self.live and not (self.root / key).is_dir():
-            self._hear(lost(key, GIVEN_UP))
+            self._hear(Ended(key, LOST, now(), GIVEN_UP))
         else:
             self.live.add(key)
             self.executor.launch(as_here(attempt, self.root))
 
     def refuse(self, key: str, error: Exception) -> None:
         """Refuse an attempt that cannot be taken; one that was here before may have run."""
-        end = lost(key, f"its Dask worker cannot take it: {type(error).__name__}: {error}")
-        self._hear(end if (self.root / key).is_dir() else structs.replace(end, status=NOT_STARTED))
+        status = LOST if (self.root / key).is_dir() else NOT_STARTED
+        self._hear(Ended(key, status, now(), f"its Dask worker cannot take it: {type(error).__name__}: {error}"))
 
     def forget(self, key: str) -> None:
         """Remove everything of an attempt that has ended."""

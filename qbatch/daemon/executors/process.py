@@ -19,8 +19,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .attempt import NOT_STARTED, SHORTAGES, Attempt, Ended, Report, Started
-from .process_directory import GONE_PREFIX, Alive, ExitRecord, Gone, RunDirectory, check_key, ended, is_key, lost, now
+from .attempt import LOST, NOT_STARTED, SHORTAGES, Attempt, Ended, Executor, Report, Started
+from .process_directory import GONE_PREFIX, Alive, Gone, RunDirectory, check_key, is_key, now
 from .supervision import files, processes
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
@@ -41,7 +41,7 @@ class _Track:
         self.unsent: list[str] = []  # commands for the supervisor from before there was a run directory
 
 
-class ProcessExecutor:
+class ProcessExecutor(Executor):
     """Runs attempts as local processes; see `attempt.Executor` for the contract.
 
     ``run_root`` is made if it is absent (0700) and belongs to this executor alone.  It must last as long as the daemon's
@@ -73,20 +73,6 @@ class ProcessExecutor:
         elif key not in self._tracks:
             track = self._tracks[key] = _Track(RunDirectory(self._root / key), attempt)
             self._advance(track)
-
-    def stop(self, key: str, grace: float) -> None:
-        self._send(key, f"stop {max(0.0, float(grace))!r}")
-
-    def signal(self, key: str, number: int) -> None:
-        if not 1 <= number <= 64:
-            raise ValueError(f"not a signal: {number}")
-        self._send(key, f"signal {int(number)}")
-
-    def resize(self, key: str, procs: int, share: float) -> None:
-        self._send(key, f"resize {int(procs)} {float(share)!r}")
-
-    def set_walltime(self, key: str, walltime: float) -> None:
-        self._send(key, f"walltime {float(walltime)!r}")
 
     def used(self, key: str) -> dict[str, float]:
         return RunDirectory(self._root / check_key(key)).used()
@@ -167,7 +153,7 @@ class ProcessExecutor:
             news = None if is_short else await self._after_failure(track, f"{type(error).__name__}: {error}")
         finally:
             track.is_busy = False
-        if isinstance(news, ExitRecord):
+        if isinstance(news, Ended):
             self._finish(track, news)
         elif isinstance(news, Gone):
             track.is_busy = True
@@ -181,7 +167,7 @@ class ProcessExecutor:
                 track.handle = news
                 loop.add_reader(news, self._supervisor_ended, track)
 
-    def _step(self, track: _Track) -> ExitRecord | Gone | int | None:
+    def _step(self, track: _Track) -> Ended | Gone | int | None:
         """Look at the run directory and do the next thing, on the launching thread.
 
         Return how the attempt ended, that its supervisor is lost, a pidfd of its supervisor, or None to look again soon.
@@ -225,11 +211,11 @@ class ProcessExecutor:
         )  # fmt: skip
         return os.pidfd_open(track.child)
 
-    def _refuse(self, track: _Track, why: str) -> ExitRecord | None:
+    def _refuse(self, track: _Track, why: str) -> Ended | None:
         """Give an attempt up that never started: claim it first, so that no supervisor can start it; None if one has it."""
         return track.directory.record_exit(NOT_STARTED, why) if track.directory.fence() else None
 
-    async def _after_failure(self, track: _Track, why: str) -> ExitRecord | Gone | None:
+    async def _after_failure(self, track: _Track, why: str) -> Ended | Gone | None:
         """A step raised an exception: try again a few times, then give the attempt up with the end that is known."""
         track.tries += 1
         if track.tries < SPAWN_TRIES:
@@ -239,15 +225,15 @@ class ProcessExecutor:
         except (OSError, ValueError):
             if track.spawned or (track.directory.path / files.CLAIM).exists():
                 return Gone(None, why)
-            return ExitRecord(NOT_STARTED, now(), why)
+            return Ended(track.key, NOT_STARTED, now(), why)
 
     async def _clear_up(self, track: _Track, news: Gone) -> None:
         """Kill what a lost attempt left, put the loss on record, report it."""
-        record = await asyncio.get_running_loop().run_in_executor(self._cleaner, self._record_loss, track, news)
+        end = await asyncio.get_running_loop().run_in_executor(self._cleaner, self._record_loss, track, news)
         track.is_busy = False
-        self._finish(track, record)
+        self._finish(track, end)
 
-    def _record_loss(self, track: _Track, news: Gone) -> ExitRecord:
+    def _record_loss(self, track: _Track, news: Gone) -> Ended:
         directory, why = track.directory, news.why
         if news.claim is not None and news.claim.pid == 0:
             return directory.record_exit(NOT_STARTED, "given up before it was started")
@@ -256,7 +242,7 @@ class ProcessExecutor:
                 why += "; some of its processes cannot be killed"
         except Exception as error:
             why += f"; its processes could not be looked for: {error}"
-        return directory.record_exit(lost(track.key, why).status, why, directory.deliver(), directory.used())
+        return directory.record_exit(LOST, why, directory.deliver(), directory.used())
 
     def _supervisor_ended(self, track: _Track) -> None:
         self._unwatch(track)
@@ -269,7 +255,7 @@ class ProcessExecutor:
             os.close(track.handle)
             track.handle = None
 
-    def _finish(self, track: _Track, record: ExitRecord) -> None:
+    def _finish(self, track: _Track, end: Ended) -> None:
         """Report an end, and the start before it if that was not reported."""
         if self._tracks.get(track.key) is track:
             self._unwatch(track)
@@ -277,7 +263,7 @@ class ProcessExecutor:
             del self._tracks[track.key]
             if track.child is not None:
                 self._uncollected.add(track.child)
-            self._report(ended(track.key, record))
+            self._report(end)
 
     # News of starts, and looks at all attempts
 
@@ -312,7 +298,8 @@ class ProcessExecutor:
 
     # Commands to supervisors, and removal
 
-    def _send(self, key: str, line: str) -> None:
+    def _command(self, verb: str, key: str, *arguments: float) -> None:
+        line = " ".join([verb.removeprefix("set_"), *map(repr, arguments)])
         directory, track = RunDirectory(self._root / check_key(key)), self._tracks.get(key)
         loop = self._attach()
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from .attempt import LOST, Attempt, Ended
+from .attempt import Attempt, Ended
 from .supervision import files, outputs, processes
 
 GONE_PREFIX = ".gone-"
@@ -62,8 +62,8 @@ class DirectoryClaim(msgspec.Struct, frozen=True):
     leaf: str = ""
 
 
-class ExitRecord(msgspec.Struct, frozen=True):
-    """How an attempt ended."""
+class _ExitRecord(msgspec.Struct, frozen=True):
+    """How an attempt ended, as its supervisor writes it."""
 
     status: int
     at: int
@@ -115,7 +115,7 @@ class RunDirectory:
         files.write(str(temporary), text, None, os.O_CREAT | os.O_TRUNC)
         temporary.rename(spec)
 
-    def look(self) -> ExitRecord | Alive | Gone | None:
+    def look(self) -> Ended | Alive | Gone | None:
         """Return what became of the attempt, None if no supervisor has claimed it."""
         over = self._exit()
         if over is not None:
@@ -139,12 +139,13 @@ class RunDirectory:
         # A supervisor writes the record before it gives up the lock: it may have been written between our two looks.
         return self._exit() or Gone(claim, why)
 
-    def _exit(self) -> ExitRecord | Gone | None:
+    def _exit(self) -> Ended | Gone | None:
         text = self._read(files.EXIT)
         if text is None:
             return None
         try:
-            return msgspec.json.decode(text, type=ExitRecord)
+            record = msgspec.json.decode(text, type=_ExitRecord)
+            return Ended(self.key, record.status, record.at, record.why, record.used, record.undelivered)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Gone(_decoded(self._read(files.CLAIM), DirectoryClaim), f"{files.EXIT} is damaged: {error}")
 
@@ -190,17 +191,15 @@ class RunDirectory:
                     return outputs.deliver(targets, directory, self.key, attempt.job_id)
         return ""
 
-    def record_exit(
-        self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None
-    ) -> ExitRecord:
-        """Record an end that no supervisor can record; return the record."""
+    def record_exit(self, status: int, why: str, undelivered: str = "", used: dict[str, float] | None = None) -> Ended:
+        """Record an end that no supervisor can record; return its report."""
         why, undelivered = (" ".join(text.split())[: files.WHY_LIMIT] for text in (why, undelivered))
-        record = ExitRecord(status, now(), why, used or {}, undelivered=undelivered)
-        fields = {"status": status, "at": record.at, "why": why, "undelivered": undelivered, "used": record.used}
+        end = Ended(self.key, status, now(), why, used or {}, undelivered)
+        fields = {"status": status, "at": end.at, "why": why, "undelivered": undelivered, "used": end.used}
         # A full disk: then the end is found out again after a restart.
         with contextlib.suppress(OSError), self._opened() as directory:
             files.write_exit(directory, fields)
-        return record
+        return end
 
     def kill_leftovers(self, claim: DirectoryClaim | None) -> bool:
         """Kill what a lost attempt left running; return whether none of its known processes is left."""
@@ -236,7 +235,7 @@ class RunDirectory:
             while isinstance(situation := self.look(), Alive) and time.monotonic() < deadline:
                 time.sleep(TICK)
             # The token is in the environment of the supervisor too: one that does not react is killed with the rest.
-            if not isinstance(situation, ExitRecord):
+            if not isinstance(situation, Ended):
                 self.kill_leftovers(situation.claim if situation is not None else None)
         except OSError:
             pass  # not even a directory, or not ours: remove what can be removed
@@ -290,13 +289,3 @@ def _find(claim: DirectoryClaim, started: StartRecord | None, group: str) -> dic
                         found[pid] = stat[3]
     found.pop(os.getpid(), None)
     return found
-
-
-def ended(key: str, record: ExitRecord) -> Ended:
-    """Return the report of an exit record."""
-    return Ended(key, record.status, record.at, record.why, record.used, record.undelivered)
-
-
-def lost(key: str, why: str) -> Ended:
-    """Return the report that what an attempt did is not known."""
-    return Ended(key, LOST, now(), why)

@@ -8,7 +8,7 @@ from .attempt import Attempt, Executor
 from .dask_executor import DaskExecutor
 
 
-class RoutedExecutor:
+class RoutedExecutor(Executor):
     """The executors of a daemon: ``local`` has every host that none of ``others`` owns; see `attempt.Executor`."""
 
     def __init__(self, local: Executor, others: Sequence[DaskExecutor]) -> None:
@@ -27,20 +27,11 @@ class RoutedExecutor:
     def launch(self, attempt: Attempt) -> None:
         self._of(attempt).launch(attempt)
 
-    def stop(self, key: str, grace: float) -> None:
-        self._at(key).stop(key, grace)
-
-    def signal(self, key: str, number: int) -> None:
-        self._at(key).signal(key, number)
-
-    def resize(self, key: str, procs: int, share: float) -> None:
-        self._at(key).resize(key, procs, share)
+    def _command(self, verb: str, key: str, *arguments: float) -> None:
+        getattr(self._at(key), verb)(key, *arguments)
 
     def used(self, key: str) -> dict[str, float]:
         return self._at(key).used(key)
-
-    def set_walltime(self, key: str, walltime: float) -> None:
-        self._at(key).set_walltime(key, walltime)
 
     def spools(self, key: str) -> tuple[str, str]:
         return self._at(key).spools(key)

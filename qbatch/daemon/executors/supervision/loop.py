@@ -61,13 +61,12 @@ class Supervision:
         self.alone = False  # no process of the job is left
         self.reason = ""  # why all its processes were asked to end: "stop", "walltime" or another limit
         self.kill_at: float | None = None
-        self.began = self.started_at = 0.0
-        self.ran_before, self.running_since = 0.0, 0.0
+        self.started_at = self.ran_before = self.running_since = 0.0
         self.suspended = False
         self.share = 1.0  # its processors as a part of those asked for: its walltime runs at this rate
         self.collected = 0.0  # processor seconds of the processes that have ended
         self.meter = usage.Meter({}, "", 0.0)
-        self.errors = -1  # the error output
+        self.handles = -1, -1  # the output and the error
         self.control_read = 0  # bytes of the control file that are read
         self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
@@ -79,7 +78,7 @@ class Supervision:
         """Run the script and record how it ended, whatever happens."""
         try:
             files.reserve_exit(self.directory)
-            attempt, handles = self._prepare()
+            self._prepare()
             if self.reason:
                 self._finish(256 + signal.SIGTERM, "stopped before the script was started")
                 return
@@ -87,14 +86,14 @@ class Supervision:
             self._finish(NOT_STARTED, str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}")
             return
         try:
-            self._start(attempt, handles)
+            self._start()
             for number in self.early:
                 self._signal(number)
             self._watch()
             self._wait(0)  # whether it was executed may be unread
         except Exception as error:
             why = f"supervisor: {type(error).__name__}: {error}"
-            write_message(handles[1], why)
+            write_message(self.handles[1], why)
             give_up = time.monotonic() + KILL_PATIENCE
             while not self.alone and time.monotonic() < give_up:
                 self._kill()
@@ -105,7 +104,7 @@ class Supervision:
         code, why = self._code(), "" if self.alone else "some processes of the job cannot be killed"
         if self.failure:
             why = self.failure.decode("utf-8", "replace")
-            write_message(handles[1], why)
+            write_message(self.handles[1], why)
             self._finish(code if code == script.BAD_INTERPRETER else NOT_STARTED, why)
         elif self.reason in ("", "stop"):
             self._finish(code, why)
@@ -114,7 +113,7 @@ class Supervision:
 
     # Before the script
 
-    def _prepare(self) -> tuple[dict[str, Any], tuple[int, int]]:
+    def _prepare(self) -> None:
         """Prepare all that the script needs; an exception names what it cannot have."""
         self._open_control()
         try:  # orphans of the job become our children: so we find all of them, and none is left when we have no child
@@ -133,22 +132,20 @@ class Supervision:
             raise RefusedError(f"spec.json is damaged: {damage}") from None
         try:
             self.targets = targets_of(output, error, join, str(attempt.get("direct", "")))
-            handles = open_outputs(self.targets, self.directory)
+            self.handles = open_outputs(self.targets, self.directory)
         finally:
             os.umask(0o077)
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
-        self.errors = handles[1]
         script.write_job_files(self.directory, attempt)
         self.attempt = attempt
         try:
             script.stage_in(attempt)
         except RefusedError as refusal:
-            write_message(handles[1], str(refusal))
+            write_message(self.handles[1], str(refusal))
             raise
         if self.leaf and not processes.make_leaf(self.leaf):
             self.leaf = ""
         self._read_control()
-        return attempt, handles
 
     def _open_control(self) -> None:
         """Open what wakes the loop, before the control file is read: signals, and the FIFO of the executor."""
@@ -168,13 +165,13 @@ class Supervision:
         self.poll.register(self.wake, select.POLLIN)
         self.poll.register(self.signals, select.POLLIN)
 
-    def _start(self, attempt: dict[str, Any], handles: tuple[int, int]) -> None:
+    def _start(self) -> None:
         """Fork the child that becomes the script."""
-        working, remark = script.enter_directory(attempt["directory"])
+        working, remark = script.enter_directory(self.attempt["directory"])
         if remark:
-            write_message(handles[1], remark)
-        environment = script.job_environment(attempt, self.path, working, self.token)
-        program, command = script.command_of(attempt, self.path, environment)
+            write_message(self.handles[1], remark)
+        environment = script.job_environment(self.attempt, self.path, working, self.token)
+        program, command = script.command_of(self.attempt, self.path, environment)
         nothing = os.open("/dev/null", os.O_RDONLY)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
@@ -182,10 +179,10 @@ class Supervision:
         os.umask(self.umask)
         self.main = os.fork()
         if self.main == 0:
-            script.become(program, command, environment, (nothing, *handles), self.leaf, report_in)
+            script.become(program, command, environment, (nothing, *self.handles), self.leaf, report_in)
         os.umask(0o077)
-        self.began = self.running_since = time.monotonic()
-        self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.began)
+        self.running_since = time.monotonic()
+        self.meter = usage.Meter(self.attempt.get("limits", {}), self.leaf, self.running_since)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.chdir("/")
         os.close(report_in)
@@ -225,7 +222,7 @@ class Supervision:
         if exceeded:
             self.excess = excess
             try:
-                os.write(self.errors, f"=>> PBS: job killed: {excess}\n".encode("ascii"))
+                os.write(self.handles[1], f"=>> PBS: job killed: {excess}\n".encode("ascii"))
             except OSError:
                 pass
             self._end(exceeded, self.grace)
@@ -310,8 +307,7 @@ class Supervision:
             self.meter.note_ended(self.collected, spent.ru_maxrss * 1024)
             if pid == self.main:
                 self.status = status
-                self._pause()
-                self.suspended = True  # the walltime is that of the script
+                self._pause()  # the walltime is that of the script
 
     # What is done to it
 
@@ -325,12 +321,10 @@ class Supervision:
             self.early.append(number)
         if not self.main or self.status is not None:
             return
-        if number == signal.SIGSTOP and not self.suspended:
+        if number == signal.SIGSTOP:
             self._pause()
-            self.suspended = True
         elif number == signal.SIGCONT and self.suspended:
-            self.running_since = time.monotonic()
-            self.suspended = False
+            self.running_since, self.suspended = time.monotonic(), False
         if number in signal.valid_signals():
             processes.signal_all(self._find, number)
 
@@ -339,8 +333,8 @@ class Supervision:
         if not 0 < share <= 1:
             return
         if not self.suspended and self.main:
-            self._pause()
-            self.running_since = time.monotonic()
+            now = time.monotonic()
+            self.ran_before, self.running_since = self._ran(now), now
         self.share = share
         try:
             files.replace(files.ALLOCATION, script.allocation_text(procs), self.directory)
@@ -352,8 +346,7 @@ class Supervision:
 
     def _pause(self) -> None:
         """Stop the clock of the walltime."""
-        if not self.suspended:
-            self.ran_before = self._ran(time.monotonic())
+        self.ran_before, self.suspended = self._ran(time.monotonic()), True
 
     def _ran(self, now: float) -> float:
         """Return the used seconds of the walltime, as if the job had the processors that it asked for."""
@@ -395,8 +388,7 @@ class Supervision:
         if status == 0:
             discard(self.targets, self.directory, str(self.attempt.get("remove", "")))
         undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
-        problem = script.stage_out(self.attempt) if self.attempt else ""
-        why = "; ".join(text for text in (why, problem) if text)
+        why = "; ".join(filter(None, (why, script.stage_out(self.attempt) if self.attempt else "")))
         used: dict[str, object] = {}
         if self.main and not self.failure:
             used = {**self.meter.used(), "walltime": round(self._ran(time.monotonic()), 6)}
