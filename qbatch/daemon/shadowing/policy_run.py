@@ -98,19 +98,18 @@ class PolicyRun:
         known = self._known_runs.known.get(job.key) if self._known_runs is not None else None
         return 0 if known is None else known.status
 
-    def learn(self, key: JobKey) -> None:
-        """Take the run time of a job, which is known now."""
+    def learn(self, key: JobKey, *, is_assumed: bool = False) -> None:
+        """Give a running job of which the end was not known its run time; if ``is_assumed``, its walltime."""
         job = self._unknown.pop(key, None)
-        if job is not None:
-            self._set_run(job)
-
-    def _set_run(self, job: BatchJob) -> None:
-        """Give a running job of which the end was not known its run time."""
+        if job is None:
+            return
         core, progress = self.core, job.under_way
         begun = progress.end_of(0, core.now)
+        was, self._is_assuming = self._is_assuming, self._is_assuming or is_assumed
         core.timers.set_work(job, progress, emulation.work_of(core, job), core.now)
-        if job.key in self._supposed:
-            self._supposed[job.key] += begun - core.now
+        self._is_assuming = was
+        if key in self._supposed:
+            self._supposed[key] += begun - core.now
 
     # Following
 
@@ -127,7 +126,7 @@ class PolicyRun:
             blocking = [job for job in self._unknown.values() if job.state is BatchState.RUNNING]
             if not blocking:
                 return
-            self._suppose(min(blocking, key=self._known_until))
+            self.learn(min(blocking, key=self._known_until).key, is_assumed=True)
             self.given_up += 1
             self._go()
 
@@ -135,8 +134,8 @@ class PolicyRun:
         """Go to before ``frontier`` on the assumption that a job with an unknown run time runs for its walltime."""
         self._frontier = max(self._frontier, frontier)
         self._is_assuming = True
-        for job in list(self._unknown.values()):
-            self._suppose(job)
+        for key in list(self._unknown):
+            self.learn(key)
         self._go()
 
     @property
@@ -152,13 +151,6 @@ class PolicyRun:
             if job is not None and at > certain:
                 provisional[self.core.queues[job.queue].pool] += 1
         return self.statistics.records(at, provisional, is_real=False)
-
-    def _suppose(self, job: BatchJob) -> None:
-        """Let a job run for its walltime, whatever its real run time will be."""
-        was, self._is_assuming = self._is_assuming, True
-        del self._unknown[job.key]
-        self._set_run(job)
-        self._is_assuming = was
 
     def _known_until(self, job: BatchJob) -> int:
         """Return the instant before which a running job is known not to end."""

@@ -167,11 +167,23 @@ class Supervision:
 
     def _start(self) -> None:
         """Fork the child that becomes the script."""
-        working, remark = script.enter_directory(self.attempt["directory"])
-        if remark:
-            write_message(self.handles[1], remark)
-        environment = script.job_environment(self.attempt, self.path, working, self.token)
-        program, command = script.command_of(self.attempt, self.path, environment)
+        attempt, working = self.attempt, self.attempt["directory"]
+        try:
+            os.chdir(working)
+        except (OSError, ValueError) as error:
+            os.chdir("/")
+            why = getattr(error, "strerror", None) or error
+            write_message(self.handles[1], f"working directory {working}: {why}; the job runs in /")
+            working = "/"
+        environment = {
+            "PBS_NODEFILE": f"{self.path}/{files.NODES}",
+            "PBS_JOBDIR": working,
+            "TMPDIR": f"{self.path}/{files.TEMPORARY}",
+            "QBATCH_ALLOCATION": f"{self.path}/{files.ALLOCATION}",
+            **attempt["environment"],
+            processes.MARKER: self.token,
+        }
+        program, command = script.command_of(attempt, self.path, environment)
         nothing = os.open("/dev/null", os.O_RDONLY)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
@@ -182,7 +194,7 @@ class Supervision:
             script.become(program, command, environment, (nothing, *self.handles), self.leaf, report_in)
         os.umask(0o077)
         self.running_since = time.monotonic()
-        self.meter = usage.Meter(self.attempt.get("limits", {}), self.leaf, self.running_since)
+        self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.running_since)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.chdir("/")
         os.close(report_in)

@@ -229,16 +229,12 @@ def _keep(target: OutputTarget, directory: int, name: str) -> str:
     """Keep a spool that cannot be delivered; return a text with its path."""
     kept = f"{files.UNDELIVERED}/{name}.{target.spool}"
     try:
-        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
         try:
-            try:
-                os.mkdir(files.UNDELIVERED, 0o700, dir_fd=parent)
-            except FileExistsError:
-                pass
-            os.rename(target.spool, kept, src_dir_fd=directory, dst_dir_fd=parent)
-            return f"it is kept as {os.readlink(f'/proc/self/fd/{parent}')}/{kept}"
-        finally:
-            os.close(parent)
+            os.mkdir(f"../{files.UNDELIVERED}", 0o700, dir_fd=directory)
+        except FileExistsError:
+            pass
+        os.rename(target.spool, f"../{kept}", src_dir_fd=directory, dst_dir_fd=directory)
+        return f"it is kept as {os.path.dirname(os.readlink(f'/proc/self/fd/{directory}'))}/{kept}"
     except OSError as error:
         return f"it could not be kept either: {error.strerror}"
 

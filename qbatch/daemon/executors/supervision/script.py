@@ -14,7 +14,7 @@ import time
 
 from . import files
 from .outputs import RefusedError
-from .processes import MARKER, signal
+from .processes import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,17 +138,6 @@ def allocation_text(procs: int) -> str:
     return f"NCPUS={procs}\nOMP_NUM_THREADS={procs}\n"
 
 
-def job_environment(attempt: dict[str, Any], path: str, working: str, token: str) -> dict[str, str]:
-    """Return the environment of the attempt, with the variables that depend on the run directory."""
-    own = {
-        "PBS_NODEFILE": f"{path}/{files.NODES}",
-        "PBS_JOBDIR": working,
-        "TMPDIR": f"{path}/{files.TEMPORARY}",
-        "QBATCH_ALLOCATION": f"{path}/{files.ALLOCATION}",
-    }
-    return {**own, **attempt["environment"], MARKER: token}
-
-
 def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) -> tuple[str, list[str]]:
     """Return the program that is executed, and its arguments from argv[0] on: the script, or the plain command.
 
@@ -185,17 +174,6 @@ def _kind_of(command: list[str]) -> str:
         words = [word for word in command[1].split() if not word.startswith("-") and "=" not in word]
         name = os.path.basename(words[0]) if words else name
     return name
-
-
-def enter_directory(wanted: str) -> tuple[str, str]:
-    """Go to the working directory, else to /; return the present directory, and a remark for the user if it is another."""
-    try:
-        os.chdir(wanted)
-    except (OSError, ValueError) as error:
-        os.chdir("/")
-        why = getattr(error, "strerror", None) or error
-        return "/", f"working directory {wanted}: {why}; the job runs in /"
-    return wanted, ""
 
 
 def become(
