@@ -154,11 +154,6 @@ class Track:
         temporary.unlink()
         self.place, self.generation = place, generation
 
-    def targets(self) -> list[OutputTarget]:
-        """Return the outputs that are fetched."""
-        attempt = self.attempt
-        return [each for each in targets_of(attempt.output, attempt.error, attempt.join, "") if each.spool]
-
     def keep(self, name: str, offset: int, data: bytes, mode: int) -> None:
         """Keep a part of an output; the first one begins it anew."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (0 if offset else os.O_TRUNC)
@@ -553,7 +548,7 @@ class DaskExecutor(Executor):
             return
         track.is_sent, track.must_resume = True, track.was_sent and track.generation != link.order["generation"]
         link.keys.add(track.key)
-        track.number = link.put("launch", track.key, msgspec.json.encode(structs.replace(track.attempt, direct="")))
+        track.number = link.put("launch", track.key, msgspec.json.encode(track.attempt))
         for verb, *arguments in track.unsent:
             link.put(verb, track.key, *arguments)
 
@@ -569,10 +564,11 @@ class DaskExecutor(Executor):
 
     async def _bring_back(self, track: Track, end: Ended, link: Link) -> None:
         """Fetch what an ended attempt wrote, deliver it, put the end on record, report it."""
-        problem = ""
+        problem, attempt = "", track.attempt
         try:
-            for target in track.targets():
-                problem = problem or await self._fetch(track, target, link)
+            for target in targets_of(attempt.output, attempt.error, attempt.join, ""):
+                if target.spool and not problem:
+                    problem = await self._fetch(track, target, link)
             end = await asyncio.to_thread(track.conclude, end, problem)
         except Exception as error:
             if not isinstance(error, OSError):
