@@ -16,14 +16,14 @@ from . import files
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
-KINDS = (
-    (stat.S_ISLNK, "a symbolic link"),
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISCHR, "a device"),
-)
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
 
 
 class RefusedError(Exception):
@@ -38,8 +38,7 @@ def _check(found: os.stat_result, title: str, *, is_own: bool) -> None:
         return
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3):
         return
-    kind = next((name for test, name in KINDS if test(found.st_mode)), "not a regular file")
-    raise RefusedError(f"{title} is {kind}, not a regular file")
+    raise RefusedError(f"{title} is {KINDS.get(stat.S_IFMT(found.st_mode), 'not a regular file')}, not a regular file")
 
 
 class OutputTarget:
@@ -50,11 +49,7 @@ class OutputTarget:
 
     def __init__(self, what: str, path: str, letter: str, spool: str) -> None:
         self.what, self.path, self.letter, self.spool = what, path, letter, spool
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        return f"{self.what} file {self.path}"
+        self.title = f"{what} file {path}"  # its name in messages
 
 
 def targets_of(output: str, error: str, join: str, direct: str) -> list[OutputTarget]:
