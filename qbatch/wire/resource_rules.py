@@ -60,6 +60,7 @@ def refused_resource(
 def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
     """Return a message about the first resource that the server does not know or cannot count, None if there is none."""
     names, what = (_NODE_WORDS, "node property") if "nodes" in resources else (RESOURCES_OF_CHUNKS, "resource")
+    asked: list[tuple[str, str, Collection[str], str]]
     asked = [(name, value, RESOURCES_OF_JOBS, "resource") for name, value in resources.items()]
     asked += [(name, value, names, what) for chunk in demand.chunks for name, value in chunk.other.items()]
     for name, value, known, what in asked:
