@@ -1,4 +1,4 @@
-"""The script of a job: its files, its environment, the child process that becomes it, and the files that are staged for it.
+"""The script of a job: its files, the child process that becomes it, and the files that are staged for it.
 
 OpenPBS stages in the same way on one machine (``cp -rp``).  ``stagein`` happens before the script starts; if it fails, the script
 does not start.  ``stageout`` happens when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) is
