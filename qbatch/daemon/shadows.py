@@ -28,7 +28,7 @@ import msgspec
 
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
 from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled, serves_compiled
@@ -358,7 +358,7 @@ class _Follower:  # pragma: no cover - as above
     """The work of the child: apply entries, and make a table when it is due."""
 
     def __init__(self, core: Core, policies: tuple[str, ...], since: int) -> None:
-        self.team = Team(core, policies, since)
+        self.group = PolicyGroup(core, policies, since)
         self.splitter = Splitter(_LONGEST)
         self.is_new = True
         self.next_table = 0.0
@@ -375,7 +375,7 @@ class _Follower:  # pragma: no cover - as above
                 if not data:
                     return
                 for frontier, entries in map(_decode_feed, self.splitter.feed(data)):
-                    self.team.follow(entries, frontier)
+                    self.group.follow(entries, frontier)
                     if entries and not self.is_new:
                         self.is_new = True
                         self.next_table = min(self.next_table, time.monotonic() + OFTEN)
@@ -386,9 +386,9 @@ class _Follower:  # pragma: no cover - as above
 
     def _make(self) -> None:
         """Make a table; if run times are not known, a fork of this process runs on to the present."""
-        if not self.team.is_provisional:
+        if not self.group.is_provisional:
             begun = time.process_time()
-            _write(_encode(self.team.report()))
+            _write(_encode(self.group.report()))
             self._rest(time.process_time() - begun)
             return
         reader, writer = os.pipe()
@@ -397,9 +397,9 @@ class _Follower:  # pragma: no cover - as above
         if not child:
             try:
                 _end_with(me)
-                self.team.go_on()
+                self.group.go_on()
                 with os.fdopen(writer, "wb") as file:
-                    file.write(_encode(self.team.report()))
+                    file.write(_encode(self.group.report()))
             finally:
                 os._exit(0)
         os.close(writer)

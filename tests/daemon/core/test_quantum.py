@@ -14,7 +14,7 @@ from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ALICE, ROOT, Bench
-from tests.daemon.shadowing.driver import team_of
+from tests.daemon.shadowing.driver import group_of
 
 POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
 
@@ -273,13 +273,13 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
 def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_waiting() -> None:
     """The victim waits 60 s in the middle, the guest 360 s, one quantum among them: as the metrics of a replay say."""
     bench = Bench(config())
-    team = team_of(bench, ["easy"])
+    group = group_of(bench, ["easy"])
     bench.submit("sleep 1000\n", resources={"ncpus": "4", "walltime": "3000"})
     bench.wait(700)
     bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "900"})
     bench.wait(2500)
-    team.follow(bench.journal, bench.now)
-    real, easy = team.report().policies
+    group.follow(bench.journal, bench.now)
+    real, easy = group.report().policies
     assert (real.started, real.ended, real.wait_mean_s, real.wait_max_s) == (2, 2, (60 + 360) / 2, 360)
     assert real.bounded_slowdown_mean == (1060 / 1000 + 660 / 300) / 2
     assert (easy.started, easy.wait_mean_s, easy.wait_max_s) == (2, (0 + 300) / 2, 300)
