@@ -12,15 +12,14 @@ import numpy as np
 from qbatch.model.actions import Start
 from qbatch.model.reasons import Reason
 from qbatch.planning import search as searching
-from qbatch.planning.kernels import discrepancy
 from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
 from qbatch.policies.backfill import Backfill
 
-_profiles = live_module(profiles)
+_profiles = entries_to(profiles)
 
 FIRST = 20
 """The number of jobs of the queue that are searched."""
@@ -52,10 +51,7 @@ class SearchedBackfill:
     def _ordered(self, view: View, order: Int64Array) -> Int64Array:
         head = order[:FIRST]
         columns = view.columns
-        jobs = np.empty(len(head), discrepancy.SEARCHED_JOB)
-        jobs["procs"], jobs["estimate"] = columns.procs[head], columns.estimate[head]
-        jobs["booked"] = np.maximum(jobs["estimate"], 1)
-        jobs["age"] = view.now - columns.submit[head]
+        jobs = searching.jobs_to_search(columns.procs[head], columns.estimate[head], columns.submit[head], 1)
         ends, amounts, count = view.expected_ends()
         base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
