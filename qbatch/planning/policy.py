@@ -197,6 +197,24 @@ def check_resources(policy: Policy, machine: Machine) -> None:
         )
 
 
+def check_single_hosts(machine: Machine, name: str, what: str, *, takes_chunks: bool = True) -> None:
+    """Refuse a machine on which a job may be on several hosts, for a policy that keeps it inside one.
+
+    Args:
+        name: of the policy.
+        what: a phrase about what is inside one host, for the message.
+        takes_chunks: machines on which jobs ask for chunks are accepted.
+
+    Raises:
+        UsageError: names the way out.
+    """
+    if machine.spans_hosts or (machine.chunked and not takes_chunks):
+        raise UsageError(
+            f"policy {name}: {what}, and jobs may span the hosts of this machine; "
+            "write single_host = true in the machine file, or choose another policy"
+        )
+
+
 def knows_resources(policy: Policy) -> bool:
     """Return whether a policy takes the named resources of hosts into account."""
     return bool(getattr(policy, "knows_resources", True))

@@ -195,11 +195,20 @@ class DeadlineScheduler:
         work.bring_up_to_date()
         work.start_due()
         if view.is_machine_changed:
-            work.take_back()
+            # Hosts have opened, or another policy ran before: add the waiting jobs that are in no plan, one by one.
+            known = {*memory.rows, *view.arrived, *work.started}
+            for row in view.queue.tolist():
+                if row not in known:
+                    work.judge_again(view.jobs[row])
+                    work.start_due()
         for row in view.arrived:
             work.judge(view.jobs[row])
             work.start_due()
-        return work.actions + work.alarms()
+        if memory.count:
+            # Wake at the next planned start, and when a running job reaches its estimate while others wait.
+            wakes = {int(memory.jobs["start"][0]), *view.ends[view.ends > view.now][:1].tolist()}
+            work.actions += [WakeAt(at) for at in sorted(wakes)]
+        return work.actions
 
     def explain(self, view: View, row: int) -> Reason:
         """Return when a waiting job is planned to start, and its latest start."""
@@ -399,15 +408,6 @@ class _Pass:
         ):
             _plan.compress(view.now, self.base, memory.jobs, memory.weights, memory.count)
 
-    def take_back(self) -> None:
-        """Add waiting jobs that are in no plan, one by one: hosts have opened, or another policy ran before."""
-        view = self.view
-        known = {*self.memory.rows, *view.arrived, *self.started}
-        for row in view.queue.tolist():
-            if row not in known:
-                self._judge_again(view.jobs[row])
-                self.start_due()
-
     def _is_promised(self, row: int) -> bool:
         return self.promised.get(row, row in self.view.promises)
 
@@ -439,7 +439,7 @@ class _Pass:
         memory.submitted += 1
         memory.priorities += self.policy.priority_of(job)
         if job.is_admitted:
-            self._judge_again(job)
+            self.judge_again(job)
             return
         reason = self.policy.admit(self.view.now, self.base, memory, job)
         if reason is not None:
@@ -447,7 +447,7 @@ class _Pass:
             return
         self._promise(job.row, memory.of(job.row, "latest"))
 
-    def _judge_again(self, job: Job) -> None:
+    def judge_again(self, job: Job) -> None:
         """Add an earlier accepted job that is not in the plan: it is never refused, but its promise may break."""
         memory, now = self.memory, self.view.now
         parked = memory.parked.pop(job.row, None)
@@ -468,14 +468,3 @@ class _Pass:
         if latest < FOREVER:
             self.actions.append(Promise(row, latest))
             self.promised[row] = True
-
-    def alarms(self) -> list[Action]:
-        """Return when to wake: at the next planned start, and when a running job reaches its estimate while others wait."""
-        memory, view = self.memory, self.view
-        if not memory.count:
-            return []
-        wakes = {int(memory.jobs["start"][0])}
-        later = view.ends[view.ends > view.now]
-        if len(later):
-            wakes.add(int(later[0]))
-        return [WakeAt(at) for at in sorted(wakes)]

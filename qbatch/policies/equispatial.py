@@ -43,9 +43,8 @@ from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, Needs
-from qbatch.planning.policy import Compiled
+from qbatch.planning.policy import Compiled, check_single_hosts
 from qbatch.planning.view import View
-from qbatch.policies.entry import check_single_hosts
 
 LONG = 50 * 3600 * 1_000_000
 """Executed time after which a job may get all that it asks for, microseconds."""

@@ -49,11 +49,10 @@ from qbatch.planning.kernels.tables import (
     StateTables,
 )
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, compiled_of, name_of
+from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, check_single_hosts, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, in_one_go
 from qbatch.planning.spaces.space import jobs_of
 from qbatch.planning.view import Run, View
-from qbatch.policies.entry import check_single_hosts
 
 _begin_pass, _serve_all = entry_to(quanta.begin_pass), entry_to(quanta.serve_all)
 _NO_STATE = StateTables._make([np.empty(0, np.int64)] * len(StateTables._fields))

@@ -17,14 +17,44 @@ from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
+import msgspec
+
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.machine import Machine
 from qbatch.model.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 from qbatch.planning.kernels.orders import ORDERS
 from qbatch.planning.policy import ListRules, Policy, name_of
-from qbatch.policies.entry import PolicyEntry
 
 GROUP = "qbatch.policies"
 """The entry point group in which packages announce their policies."""
+
+
+class PolicyEntry(msgspec.Struct, frozen=True):
+    """One registered policy: how to make it, what it does, its source, its parameters.
+
+    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
+    jobs may run in several execution intervals, and promises of an inner policy may break.  ``is_for_single_hosts``: it refuses
+    machines on which a job may span hosts, except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on
+    which more than the number of free processors decides.  ``breaks_promises``: starts that an inner policy promises may be
+    delayed.
+    """
+
+    make: Callable[..., Policy]
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...] = ()
+    is_wrapper: bool = False
+    is_interrupting: bool = False
+    is_for_single_hosts: bool = False
+    takes_chunks: bool = True
+    is_for_pools: bool = False
+    breaks_promises: bool = False
+
+    def takes(self, machine: Machine) -> bool:
+        """Return whether the policy works on a machine."""
+        is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
+        return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
+
 
 _FW98 = "Feitelson and Weil 1998"
 _ORDER = Choice("order", "fcfs", tuple(ORDERS), "the order in which the queue is scanned")

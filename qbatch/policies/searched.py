@@ -46,9 +46,7 @@ class SearchedBackfill:
         """Make one pass."""
         if len(view.queue) == 0 or max(view.free) == 0:
             return []
-        return self.inner.pass_in(view, self._ordered(view, self.inner.in_order(view)))[0]
-
-    def _ordered(self, view: View, order: Int64Array) -> Int64Array:
+        order = self.inner.in_order(view)
         head = order[:FIRST]
         columns = view.columns
         jobs = searching.jobs_to_search(columns.procs[head], columns.estimate[head], columns.submit[head], 1)
@@ -57,10 +55,10 @@ class SearchedBackfill:
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
             _profiles.add(base, end, FOREVER, procs)
         fits = jobs["procs"] <= base[1, int(base[0, 0])]
-        if len(head) < 2 or not fits.all():
-            return order
-        found = searching.search(view.now, base, jobs, self.rules).best.order
-        return np.concatenate([head[list(found)], order[FIRST:]])
+        if len(head) > 1 and fits.all():
+            found = searching.search(view.now, base, jobs, self.rules).best.order
+            order = np.concatenate([head[list(found)], order[FIRST:]])
+        return self.inner.pass_in(view, order)[0]
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over."""

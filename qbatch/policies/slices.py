@@ -29,8 +29,6 @@ from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES, SHORT, SliceRules
 _kernels = entries_to(slices)
 _profiles = entries_to(profiles)
 
-_NO_PLAN: Int64Array = np.zeros(0, np.int64)
-
 
 class Places:
     """What is free on the hosts during a pass, if hosts matter: jobs that may run by the count of processors are placed
@@ -257,7 +255,7 @@ class SliceScheduler:
         work.draw()
         self.choose(work)
         if self.rules.is_smart:
-            work.backfill_smartly(_NO_PLAN)
+            work.backfill_smartly(np.zeros(0, np.int64))
         return work.actions()
 
     def choose(self, work: SlicePass) -> None:

@@ -21,8 +21,8 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import fractions, task_queues
 from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.policy import check_single_hosts
 from qbatch.planning.view import View
-from qbatch.policies.entry import check_single_hosts
 
 _kernels, _fractions = entries_to(task_queues), entries_to(fractions)
 

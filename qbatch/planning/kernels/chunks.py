@@ -92,9 +92,7 @@ def shapes_fit(
 ) -> None:
     """Write to ``fit`` for each of ``shapes`` whether it is valid and fits (1 or 0)."""
     for place in range(shapes.shape[0]):
-        shape = shapes[place]
-        is_valid = heads[shape].is_valid != 0
-        fit[place] = 1 if is_valid and place_chunks(heads, types, shape, hosts, taken) else 0
+        fit[place] = 1 if place_chunks(heads, types, shapes[place], hosts, taken) else 0
 
 
 @kernel
