@@ -61,8 +61,8 @@ SHARED_HOST = record(
 """A host on which jobs have equal shares."""
 
 SHARES = record("used", "interval", "long", "quantum", "most_memory")
-"""Totals and rules: the slots used so far; the shortest time between two divisions of a host; the executed time after
-which a job gets all that it asks for (``FOREVER``: never); the length of a trial run, and its most memory."""
+"""The slots used so far, and rules: the shortest time between two divisions of a host; the executed time after which a
+job gets all that it asks for (``FOREVER``: never).  Then the length of a trial run, and its most memory."""
 
 
 class SharesState(NamedTuple):

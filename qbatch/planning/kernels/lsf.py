@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from qbatch.planning.kernels import tables
-from qbatch.planning.kernels.jit import kernel
+from qbatch.planning.kernels.jit import inlined_kernel, kernel
 from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array
 
@@ -36,7 +36,7 @@ class ClassTables(NamedTuple):
     """The jobs by the classes of a machine.
 
     ``jobs``, ``hosts``, ``rules``, ``quota``: see above.  ``sweep``: hosts in the order of the sweep, the restricted
-    ones first. ``order``: by host, the size classes that it serves in their order (-1: no more).  ``ranks``: by host,
+    ones first.  ``order``: by host, the size classes that it serves in their order (-1: no more).  ``ranks``: by host,
     time class and size class, the index of the size class in that order (-1: such jobs do not run there).  ``begun[2,
     P]`` receives the row and the host of each start.
     """
@@ -51,7 +51,7 @@ class ClassTables(NamedTuple):
     begun: Int64Array
 
 
-@kernel
+@inlined_kernel
 def could_hold(host: int, row: int, asked: JobColumns, memory: ClassTables) -> bool:
     """Return whether the host, when empty, could hold a job, and runs jobs of its class."""
     jobs, hosts = memory.jobs, memory.hosts
@@ -60,7 +60,7 @@ def could_hold(host: int, row: int, asked: JobColumns, memory: ClassTables) -> b
     return bool(hosts[CPUS, host] >= asked.procs[row] and has_memory and rank >= 0)
 
 
-@kernel
+@inlined_kernel
 def is_free_for(host: int, row: int, asked: JobColumns, hosts: Int64Array) -> bool:
     """Return whether processors and memory are free for a job now."""
     has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= asked.asked[tables.MEMORY, row]

@@ -66,8 +66,8 @@ RELEASES = 1024
 """The number of released spans that are kept one by one; more are joined into one that covers them."""
 
 IN_USE = record("queued", "gone", "starts", "released", "shapes", "sweeps")
-"""The numbers of entries in use of the arrays of a plan: of the queue, of its rows that have left, of the heap, of the
-released spans, of the known shapes; and the number of sweeps made."""
+"""The numbers of entries of a plan: of the queue, of its rows that have left, of the heap, of the released spans, of the
+known shapes.  Then the number of sweeps made."""
 
 
 class PlanTables(NamedTuple):

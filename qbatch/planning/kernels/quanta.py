@@ -41,8 +41,8 @@ HOST, PROCS, TOTAL, EXECUTED, ROW = range(5)
 in the system, time executed (at least 1, in the same unit), and row."""
 
 QUANTUM = record("trial", "idle", "begin", "end", "is_over")
-"""One trial run: its job, its processors beyond those of the preempted jobs, when it began, its end by the job's
-estimate and the quantum, and whether it is over (then its preempted jobs wait for their closed host)."""
+"""One trial run: its job, its processors beyond those of the preempted jobs, when it began, its end by the estimate and
+the quantum.  Then whether it is over and its preempted jobs wait for their closed host."""
 
 SUSPENDED = record("row", "trial")
 """A preempted job, and the trial run for which it is suspended."""
