@@ -28,7 +28,7 @@ from qbatch.daemon.core.job import BatchJob, BatchState, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.model.progress import time_left
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
-from qbatch.planning.kernels.live import serve_compiled
+from qbatch.planning.kernels.entries import serve_compiled
 from qbatch.planning.policy import Phased
 from qbatch.planning.run_times import LAST, mean_run_time, outlasting
 from qbatch.planning.view import OVERDUE

@@ -31,7 +31,7 @@ from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
 from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
-from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled, serves_compiled
+from qbatch.planning.kernels.entries import serve_compiled, serve_uncompiled, serves_compiled
 from qbatch.planning.policy import name_of
 from qbatch.wire import records
 from qbatch.wire.errors import Refusal

@@ -23,7 +23,7 @@ from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitt
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
-from qbatch.planning.kernels.live import compile_at_once, serve_compiled, serve_uncompiled
+from qbatch.planning.kernels.entries import compile_at_once, serve_compiled, serve_uncompiled
 from qbatch.policies.registry import load_policy
 
 log = logging.getLogger("qbatch")

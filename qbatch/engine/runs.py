@@ -14,7 +14,7 @@ import numpy as np
 
 from qbatch.model.actions import Allocation, amounts_of, procs_of
 from qbatch.planning.kernels import verbs
-from qbatch.planning.kernels.live import LiveGenerator
+from qbatch.planning.kernels.entries import GeneratorEntry
 from qbatch.planning.kernels.tables import (
     ACTION,
     AMOUNTS,
@@ -280,7 +280,7 @@ class Running(Mapping[int, Run]):
 
 
 def _verbs_on(*tables: Any) -> Iterator[int]:
-    return LiveGenerator(verbs.carried_out, *tables)
+    return GeneratorEntry(verbs.carried_out, *tables)
 
 
 def _columns(table: Int64Array) -> JobColumns:

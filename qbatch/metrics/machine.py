@@ -72,7 +72,7 @@ def loss_of_capacity(ran: Schedule) -> float | None:
         return None
     # Imported here, because the other metrics do not need the compiler.
     from qbatch.metrics.kernels.loss import lost_area
-    from qbatch.planning.kernels.live import little
+    from qbatch.planning.kernels.entries import little
 
     by_start = np.argsort(ran.start, kind="stable")  # nearly sorted, so a stable sort is fast
     by_end = np.argsort(ran.end)

@@ -26,8 +26,7 @@ from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, W
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.papers.replicas import Number, Replicas
 from qbatch.planning import search as searching
-from qbatch.planning.kernels.discrepancy import SEARCHED_JOB
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import new_profile
 from qbatch.planning.policy import Policy, compiled_of
 from qbatch.policies import load_policy
@@ -482,7 +481,7 @@ def only(runs: Runs, workload: int) -> Runs:
 
 # ------------------------------------------------------------------------------------------------ the tree of a group
 
-_new_profile = live(new_profile)
+_new_profile = entry_to(new_profile)
 
 COUNTED = (4, 8)
 """For how many jobs the nodes of the whole tree are counted by the search itself."""
@@ -501,7 +500,8 @@ def nodes_of(jobs: int) -> int:
 @cache
 def counted_nodes(jobs: int) -> int:
     """Return how many placements the search makes that looks at every order."""
-    asked = np.array([(1, 1_000_000, 1_000_000, 0)] * jobs, SEARCHED_JOB)
+    ones = np.ones(jobs, np.int64)
+    asked = searching.jobs_to_search(ones, 1_000_000 * ones, 0 * ones, 1)
     rules = searching.SearchRules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
     return searching.search(0, _new_profile(jobs, 0, 4 * jobs), asked, rules).nodes
 

@@ -17,8 +17,8 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit
+from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.jit import is_kept, is_loaded
-from qbatch.planning.kernels.live import live, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import (
     ACTION,
@@ -120,7 +120,7 @@ class CompiledReplay:
 
     def stops(self) -> Iterator[int]:
         """Return the instants at which the kernel stops the loop (:func:`qbatch.simulation.kernels.loop.rounds_to_stops`)."""
-        of_tables = live(stops_of(self._compiled.decide, self._compiled.needs))
+        of_tables = entry_to(stops_of(self._compiled.decide, self._compiled.needs))
         return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
 
     def schedule(self) -> Schedule:

@@ -6,11 +6,11 @@ import numpy as np
 
 from qbatch.engine.runs import RunTables, longer, places_of
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import COUNTS, INTERVAL, RUN, LogTable
 
-_pop = live(heap.pop)
+_pop = entry_to(heap.pop)
 (_ENDS,) = places_of(COUNTS, "ends")
 _DUE, _UNTIL = places_of(RUN, "due", "until")
 

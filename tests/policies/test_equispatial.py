@@ -32,7 +32,7 @@ def water_fill(room: int, wanted: list[int]) -> list[int]:
     state = shares.new_state(one_host(1), (0, FOREVER, 0, 0))
     state.hosts[0].cpus = room
     for row, want in enumerate(wanted):
-        shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_GUEST, state)
+        shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_TRIAL, state)
     shares.find_shares(0, state)
     return state.jobs["share"][: len(wanted)].tolist()
 
