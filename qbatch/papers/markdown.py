@@ -1,6 +1,6 @@
 """A paper's record as one Markdown document: the command, how claims are judged, verdicts, explanations, every table.
 
-It is rendered from the very record that ``tables.json`` holds, so the two cannot differ.
+It is made from the record in ``tables.json``, so the two cannot differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ANSWERS = ("yes", "no", "open")
 
 
 def markdown_of(record: Mapping[str, Any]) -> str:
-    """Return the document of a record of ``qbatch paper``; pictures are linked as the files beside it."""
+    """Return the document of a record of ``qbatch paper``; pictures are links to files in the same folder."""
     return "\n".join(_lines(record)).rstrip() + "\n"
 
 
@@ -41,7 +41,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ran_on(record: Mapping[str, Any]) -> Iterator[str]:
-    """Give what was run, an item each: the log or the machine, and the options."""
+    """Yield the input of the run, an item each: the log or the machine, and the options."""
     if "log" in record:
         log = record["log"]
         yield f"* log: {_text(log['name'])}, {log['rows']:,} rows, SHA-256 {log['sha256'] or 'none'}"
@@ -114,7 +114,7 @@ def _pictures(names: Sequence[str]) -> Iterator[str]:
 
 
 def _table_of(picture: str, names: Sequence[str]) -> str | None:
-    """Return the table that a picture shows: of the same name, or the one of whose name it begins with."""
+    """Return the table of a picture: the one of the same name, or of a name with which that of the picture begins."""
     if picture in names:
         return picture
     return next((name for name in names if picture.startswith(f"{name}-")), None)
@@ -136,7 +136,7 @@ def _cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text in which nothing means anything to Markdown."""
+    """Return text without any mark of Markdown."""
     for mark in ("\\", "|", "*", "<", "["):
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")

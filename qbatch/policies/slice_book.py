@@ -34,7 +34,7 @@ class Group:
 
 
 @dataclass
-class Tally:
+class SearchCounts:
     """The counters of searches: groups and jobs in them, by class; placements; prefixes that were cut."""
 
     groups: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -70,7 +70,7 @@ class SliceBook:
         self.strays: dict[int, list[tuple[int, int]]] = {}
         self.allocations: dict[int, Allocation] = {}
         self.holders: set[int] = set()
-        self.tally = Tally()
+        self.counts = SearchCounts()
 
     # -------------------------------------------------------------------------------------------- jobs
 

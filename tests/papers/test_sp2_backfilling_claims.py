@@ -192,5 +192,5 @@ def test_the_claims_of_figures_9_and_10() -> None:
 def test_figure_11_beside_the_printed_counts() -> None:
     found = EstimateFigures(20054, 0, 3215, 3204, 500, 793, 60.0, 0.5, 0.9, (*[100] * 100, 3215))
     assert {row["verdict"] for row in table_11(found, is_kth=True).rows} == {"within", "-"}
-    assert set(verdicts(claims_of_figure_11(found, tells_kills=True)).values()) == {HOLDS}
-    assert verdicts(claims_of_figure_11(found, tells_kills=False))["killed"] == UNCHECKED
+    assert set(verdicts(claims_of_figure_11(found, has_kills=True)).values()) == {HOLDS}
+    assert verdicts(claims_of_figure_11(found, has_kills=False))["killed"] == UNCHECKED
