@@ -75,7 +75,7 @@ def exportable_of(
     }
     clock = LogClock(told.first // _SECOND)
     facts = {"name": name, "procs_total": total, "clock": clock, "queue_names": queue_names_in(document)}
-    result = Result((schedule,), document).told(**facts)
+    result = Result((schedule,), document).with_facts(**facts)
 
     def write_swf(out: BinaryIO) -> None:
         _write_log(out, told, hosts, server)
