@@ -88,9 +88,7 @@ def _notes(study: NetworkStudy) -> list[str]:
         "first it is that of Table 2 (docs/spec/papers.md 5.2)",
     ]
     if study.replications < paper.REPLICATIONS:
-        notes.append(
-            f"with {study.replications} of the usual {paper.REPLICATIONS} replications intervals are wide, or none"
-        )
+        notes.append(f"with {study.replications} of the usual {paper.REPLICATIONS} replications intervals are wide, or none")
     return notes
 
 
@@ -252,9 +250,7 @@ Panel = tuple[str, Callable[[float], Network]]
 """A panel of a picture: its title, and the network at a place of its axis."""
 
 
-def all_pictures(
-    study: NetworkStudy, replicas: NetworkReplicas, parts: Collection[str]
-) -> dict[str, Callable[[], Figure]]:
+def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Collection[str]) -> dict[str, Callable[[], Figure]]:
     """Return functions that draw each picture of some parts, by name of file."""
     network, others = study.network, paper.POLICIES[1:]
 
@@ -302,9 +298,7 @@ def all_pictures(
             title = f"Figures {begin} to {begin + 2}: {what} against N, C = {c:g}"
             draw = partial(_draw, title, [row], read, others, paper.JOBS, "N", note, **look)
             pictures[paper.FIGURES][f"figure{first}-C{c:g}"] = draw
-    return {
-        f"closed-network-{name}": draw for part, drawn in pictures.items() if part in parts for name, draw in drawn.items()
-    }
+    return {f"closed-network-{name}": draw for part, drawn in pictures.items() if part in parts for name, draw in drawn.items()}
 
 
 def _draw(

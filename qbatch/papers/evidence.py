@@ -18,6 +18,9 @@ from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 from qbatch.papers.replicas import Values, listed
 
 _MOST_RATIO = 1000.0
+_SHOWN = 4
+"""Comparisons shown with a claim, if there are many."""
+
 YES, NO, OPEN = "yes", "no", "open"
 
 
@@ -79,9 +82,7 @@ def inside(
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
     found = _interval(values, scale)
-    says = _says(
-        found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
-    )
+    says = _says(found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high)
     return EvidenceItem(label, says, found, unit)
 
 
@@ -124,12 +125,7 @@ def verdict_of(says: Sequence[str]) -> str:
 
 
 def claim_of(
-    name: str,
-    text: str,
-    findings: Sequence[EvidenceItem],
-    note: str = "",
-    together: Sequence[EvidenceItem] = (),
-    most: int = 4,
+    name: str, text: str, findings: Sequence[EvidenceItem], note: str = "", together: Sequence[EvidenceItem] = ()
 ) -> Claim:
     """Return a claim that holds if all its comparisons say yes.
 
@@ -137,10 +133,10 @@ def claim_of(
     or all loads together, for a claim about every single one.
     """
     ordered = _against_first(findings)
-    is_cut = len(ordered) > most + 2
-    numbers = "; ".join(one.text() for one in (ordered[:most] if is_cut else ordered)) or "no such runs"
-    if is_cut:
-        numbers += f"; and {len(ordered) - most} more"
+    shown = ordered if len(ordered) <= _SHOWN + 2 else ordered[:_SHOWN]
+    numbers = "; ".join(one.text() for one in shown) or "no such runs"
+    if len(shown) < len(ordered):
+        numbers += f"; and {len(ordered) - len(shown)} more"
     if note:
         numbers += f"; {note}"
     verdict = verdict_of([one.says for one in findings])
@@ -190,6 +186,4 @@ def with_intervals(claims: Sequence[Claim], found: Mapping[str, Sequence[Evidenc
         found: the comparisons by name of claim; a claim without any stays as it is.
         over: what the intervals are over, in words.
     """
-    return [
-        replace(one, together=f"{over}: {_together(found[one.name])}") if found.get(one.name) else one for one in claims
-    ]
+    return [replace(one, together=f"{over}: {_together(found[one.name])}") if found.get(one.name) else one for one in claims]

@@ -129,9 +129,7 @@ class Runner:
             self.say(f"{count} of {len(cases)} {experiment.what} were there already, in {self.folder}")
         return runs
 
-    def made(
-        self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None
-    ) -> list[Value]:
+    def made(self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None) -> list[Value]:
         """Return what is made of each case, in their order, and store nothing; ``workers``: another number of processes.
 
         Raises:

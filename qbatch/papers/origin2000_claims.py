@@ -372,9 +372,7 @@ def row_1(months: Months) -> list[Claim]:
 def row_2(months: Months) -> list[Claim]:
     """Little of the machine is idle under specials."""
     text = "LSF*: less than 4 % of all processor time is idle under a special, every month"
-    return [
-        _bounded_claim("2.idle-under-specials", text, months, "LSF*", lambda one: one.kept_idle, below, 0.04, " %", 100.0)
-    ]
+    return [_bounded_claim("2.idle-under-specials", text, months, "LSF*", lambda one: one.kept_idle, below, 0.04, " %", 100.0)]
 
 
 def row_3(months: Months) -> list[Claim]:
@@ -543,9 +541,7 @@ ROWS: tuple[Callable[[Months], list[Claim]], ...] = (row_1, row_2, row_3, row_4,
 """The claims of section 4: the rows (1) to (9) of R004 in docs/spec/papers.md."""
 
 
-def _ratios_within(
-    months: Months, one: str, other: str, measures: Mapping[str, str], bound: float
-) -> list[EvidenceItem]:
+def _ratios_within(months: Months, one: str, other: str, measures: Mapping[str, str], bound: float) -> list[EvidenceItem]:
     """Compare two policies over all months: the ratio of each measure lies within the bound in both directions."""
     ratios = {f"{one} / {other}, {name}": months.ratio(one, other, whole(key)) for name, key in measures.items()}
     return [inside(label, values, 1 / bound, bound, is_ratio=True) for label, values in ratios.items()]
@@ -704,9 +700,7 @@ def workload_claims(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figure
 def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figures]) -> list[Claim]:
     sums = [sum(month.counts) == TOTAL_JOBS[name] for name, month in MONTHS.items()]
     whole = [one for one in runs if one.case.days is None]
-    counted = [
-        [one.classes[name]["jobs"] for name in CLASSES] == list(MONTHS[one.case.month].counts) for one in whole
-    ]
+    counted = [[one.classes[name]["jobs"] for name in CLASSES] == list(MONTHS[one.case.month].counts) for one in whole]
 
     def gaps(demands: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> list[float]:
         """Return how far demands for processors and memory miss the overall demands of their months, in points."""

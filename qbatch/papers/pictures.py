@@ -32,9 +32,7 @@ def shift(place: int, count: int, width: float = WIDTH) -> float:
     return (place - (count - 1) / 2) * width / count
 
 
-def bars(
-    axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str
-) -> None:
+def bars(axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str) -> None:
     """Draw the bars of one of ``count`` series, with the intervals of bars of several values; a bar without values is left out.
 
     ``at``: the middles of the places.  ``values``: for each bar, the values of the replicas.

@@ -307,9 +307,7 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
     both = (DUPLICATION, EXPANSION)
     if path is None:
         if procs is not None:
-            raise UsageError(
-                f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out"
-            )
+            raise UsageError(f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out")
         return QopsSource(Trace("generated", "generated", OWN_PROCS), subsets, both)
     log = read_log(path)
     words = machine_words(log)

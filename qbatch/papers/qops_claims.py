@@ -795,9 +795,7 @@ def estimates_claims(found: Sequence[qops.QopsEstimateFigures]) -> list[Claim]:
         broken = []
         for rule in qops.RULES:
             runs = [one.runs[rule][qops.PREDICTED] for one in mine]
-            broken.append(
-                above(f"deadlines {rule}", [one.late / max(one.admitted, 1) for one in runs], 0.01, " %", PERCENT)
-            )
+            broken.append(above(f"deadlines {rule}", [one.late / max(one.admitted, 1) for one in runs], 0.01, " %", PERCENT))
         claims += [
             record.claim(f"{of}.upper-bounds-keep", "No promise breaks where the bound is one", not late,
                          f"{late} of {count:,} late"),

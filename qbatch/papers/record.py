@@ -78,15 +78,14 @@ class Table:
 
     def document(self) -> dict[str, Any]:
         """Return the table as plain data; every row has every column, None if it has no value."""
-        columns = [{"key": one.key, "heading": one.heading, "decimals": one.decimals} for one in self.columns]
+        columns = [asdict(one) for one in self.columns]
         rows = [{one.key: row.get(one.key) for one in self.columns} for row in self.rows]
         return {"name": self.name, "title": self.title, "columns": columns, "rows": rows, "notes": list(self.notes)}
 
 
 def table_of(document: Mapping[str, Any]) -> Table:
     """Return the table of plain data (:meth:`Table.document`)."""
-    columns = [Column(one["key"], one["heading"], one["decimals"]) for one in document["columns"]]
-    return Table(document["name"], document["title"], columns, document["rows"], document["notes"])
+    return Table(**{**document, "columns": [Column(**one) for one in document["columns"]]})
 
 
 def half(found: Interval) -> float | None:

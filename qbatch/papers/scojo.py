@@ -60,9 +60,7 @@ FACTS: dict[int, tuple[tuple[float, float, float], tuple[float, float, float], t
 INTERARRIVAL_S: dict[int, float] = {71: 808, 31: 859, 73: 797, 35: 800, 7: 839}
 """Table 5: the mean seconds between arrivals."""
 
-TRACE_FACTS: dict[
-    str, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float], float]
-] = {
+TRACE_FACTS: dict[str, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float], float]] = {
     "sdsc-blue": ((73.7, 17.7, 8.6), (1, 15, 84), (34, 114, 112), 0.79),
     "lanl": ((61.5, 34, 4.5), (2, 41, 57), (74, 92, 244), 0.52),
 }

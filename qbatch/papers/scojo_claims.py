@@ -411,9 +411,7 @@ def levels_table(sources: Sequence[Runs], name: str, title: str, schemes: Sequen
 
 _BARS = "Slowdown: ceil(max(1, response / max(run, 600 s))); bars of several workloads: means with 95 % intervals."
 _ONE = "Each workload has one run under each scheme."
-_CHANGE = (
-    "Change of the mean slowdown in percent, below 0 is better: mean ratio over the workloads with its 95 % interval."
-)
+_CHANGE = "Change of the mean slowdown in percent, below 0 is better: mean ratio over the workloads with its 95 % interval."
 
 
 def all_pictures(model: Runs, logs: Mapping[str, Runs]) -> dict[str, Callable[[], Figure]]:
@@ -480,9 +478,7 @@ def draw_slowdowns(replicas: Runs, title: str, schemes: Sequence[str]) -> Figure
     return finished(figure, _BARS)
 
 
-def draw_workloads(
-    sources: Sequence[Runs], title: str, number: Number, factor: float, schemes: Sequence[str]
-) -> Figure:
+def draw_workloads(sources: Sequence[Runs], title: str, number: Number, factor: float, schemes: Sequence[str]) -> Figure:
     """Draw a number of each workload: a bar for each scheme."""
     places = [(each, workload) for each in sources if each.runs(schemes[0]) for workload in each.numbers]
     figure = new_picture(2.8, title)
@@ -576,9 +572,7 @@ def _changes(model: Runs, scheme: str, base: str, field: str = "slowdown") -> di
     return {kind: model.ratio(scheme, base, of_cell(field, kind)) for kind in ("all", *NAMES)}
 
 
-def _cells(
-    replicas: Runs, scheme: str, base: str, parts: Sequence[tuple[str, str]]
-) -> list[tuple[str, dict[int, float]]]:
+def _cells(replicas: Runs, scheme: str, base: str, parts: Sequence[tuple[str, str]]) -> list[tuple[str, dict[int, float]]]:
     """Return the changes of slowdown of some classes and widths, with their names."""
     return [(f"{kind} {width}", replicas.ratio(scheme, base, slowdown(kind, width))) for kind, width in parts]
 

@@ -42,10 +42,6 @@ from qbatch.workloads.transform import resampled
 POLICIES = ("easy", "conservative")
 """The two schemes, in the order of the paper's columns."""
 
-IUCC_JOBS = 5203
-KTH_JOBS = 28240
-"""Jobs in the text of section 3.2."""
-
 IUCC_SIZES = (33, 49, 58)
 
 
@@ -234,9 +230,7 @@ def months_of(work: Workload, reading: str, files: Sequence[tuple[str, Int64Arra
             (one[0].label, one[0].jobs, [float(part.metrics[_MEAN] or 0) for part in one]) for one in zip(*groups, strict=True)
         ]
     else:
-        found = [
-            (label, len(rows), [_slowdown(work.only(rows), policy) for policy in POLICIES]) for label, rows in files
-        ]
+        found = [(label, len(rows), [_slowdown(work.only(rows), policy) for policy in POLICIES]) for label, rows in files]
     return [MonthFigures(label, jobs, dict(zip(POLICIES, means, strict=True))) for label, jobs, means in found]
 
 

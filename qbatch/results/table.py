@@ -259,9 +259,7 @@ def _csv_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
             raise InputError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
 
 
-def _checked(
-    path: str, names: Sequence[str], rows: Sequence[list[str]], line: int
-) -> tuple[list[list[str]], list[int]]:
+def _checked(path: str, names: Sequence[str], rows: Sequence[list[str]], line: int) -> tuple[list[list[str]], list[int]]:
     """Return the rows that are not empty lines, and the line where each begins."""
     kept, lines = [], []
     for row in rows:

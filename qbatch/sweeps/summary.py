@@ -68,9 +68,7 @@ class Point:
         return Mean(found.mean, low, high)
 
 
-def points(
-    sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None
-) -> list[Point]:
+def points(sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None) -> list[Point]:
     """Return the points of a sweep in the order of its grid, with some metrics of the runs that were done.
 
     Args:

@@ -178,9 +178,7 @@ class SweepTable:
         path = self.folder / TABLE
         texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
         try:
-            with pq.ParquetFile(
-                path, memory_map=True, read_dictionary=texts, page_checksum_verification=True
-            ) as file:
+            with pq.ParquetFile(path, memory_map=True, read_dictionary=texts, page_checksum_verification=True) as file:
                 inputs = (file.schema_arrow.metadata or {}).get(b"inputs")
                 if (None if inputs is None else inputs.decode()) != self.document.get("inputs"):
                     raise InputError(f"{path}: does not belong to {DOCUMENT} (interrupted in between); run the sweep again")

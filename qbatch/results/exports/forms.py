@@ -87,9 +87,7 @@ def write_directory(path: str, source: Exportable) -> None:
         raise UsageError("a result contains the size of its machine, and bare job rows do not; give it with --procs N")
     own = result.document.get("procs_total", result.procs_total)
     if own != result.procs_total:
-        raise UsageError(
-            f"--procs is for bare job rows, and the machine of {result.name} has {own} processors; leave it out"
-        )
+        raise UsageError(f"--procs is for bare job rows, and the machine of {result.name} has {own} processors; leave it out")
     document: dict[str, Any] = {
         "log": {"name": result.name},
         "procs_total": result.procs_total,
