@@ -371,7 +371,7 @@ def all_claims(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
 
 
 def _over_d(study: NetworkStudy, jobs: int, variation: float, read: Callable[[Network], Values]) -> Values:
-    """Return the mean over d of what is read of a network, by replication."""
+    """Return the mean over d of the values of a network, by replication."""
     each = [read(study.network(jobs, variation, length)) for length in paper.INTERVALS]
     return combined(lambda *values: sum(values) / len(values), *each)
 
@@ -680,7 +680,7 @@ def errors(study: NetworkStudy, replicas: NetworkReplicas) -> list[Claim]:
     return claims
 
 
-# ------------------------------------------------------------------------------------------------ what is known of the claims
+# ------------------------------------------------------------------------------------------------ known verdicts
 
 WHY: dict[str, str] = {
     "t2.C4.PrSNUTF": (

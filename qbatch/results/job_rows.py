@@ -235,23 +235,18 @@ def _is_whole(schedule: Schedule) -> bool:
 
 
 def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
-    if name == "policy":
-        return pa.DictionaryArray.from_arrays(np.zeros(len(chunk["job_id"]), np.int32), [policy])
-    if name == REASON:
-        return pa.array(chunk.get(REASON, [""] * len(chunk["job_id"])), type=kind)
+    if name in ("policy", "kind", REASON):
+        cells = _cells_of(name, policy, chunk)
+        places = pa.array(cells.whole.astype(np.int32), type=pa.int32(), mask=cells.is_absent)
+        coded = pa.DictionaryArray.from_arrays(places, list(cells.words or ()))
+        return coded.dictionary_decode() if name == REASON else coded
     values = chunk[name]
-    if name == "kind":
-        if REASON in chunk:
-            return pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), [REJECTED])
-        places = pa.array(values.astype(np.int32), type=pa.int32(), mask=values < 0)
-        return pa.DictionaryArray.from_arrays(places, list(KINDS))
-    is_absent = REASON in chunk and name not in _RATIOS and name != "counted"
-    lacks = values < 0 if name in _MAY_LACK or is_absent else np.isnan(values) if name in _RATIOS else None
+    if name in _RATIOS:
+        return pa.array(np.round(values, 6), type=kind, mask=np.isnan(values))
+    is_absent = values < 0 if name in _MAY_LACK or REASON in chunk else None
     if name in _TIMES:
         values = values / MICROSECONDS if pa.types.is_floating(kind) else values // MICROSECONDS
-    elif name in _RATIOS:
-        values = np.round(values, 6)
-    return pa.array(values, type=kind, mask=lacks)
+    return pa.array(values, type=kind, mask=is_absent)
 
 
 # ------------------------------------------------------------------------------------------------ reading
