@@ -290,9 +290,10 @@ def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Collecti
                              (paper.JOBS[0], *paper.SIZED_JOBS), "P", _GAIN, is_log=True)
         },
     }  # fmt: skip
-    for first, what, read, note, look in (
+    of_figures: tuple[tuple[int, str, Callable[[Network, str], Values], str, dict[str, Any]], ...] = (
         (3, "D_R (%)", gain, _GAIN, {"level": 0}), (9, "RT_max ratio", ratio, text, {"level": 1, "is_ratio": True})
-    ):  # fmt: skip
+    )  # fmt: skip
+    for first, what, read, note, look in of_figures:
         for place, (c, row) in enumerate(zip(paper.VARIATIONS, of_paper, strict=True)):
             begin = first + 3 * place
             title = f"Figures {begin} to {begin + 2}: {what} against N, C = {c:g}"

@@ -73,8 +73,8 @@ class CsvBlock(Block):
     def __init__(self, path: str, names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
         super().__init__(path, names)
         self.lines = lines
-        columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        self._texts: dict[str, tuple[str, ...]] = dict(zip(names, columns, strict=True))
+        columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        self._texts = dict(zip(names, columns, strict=True))
 
     def __len__(self) -> int:
         return len(self.lines)
