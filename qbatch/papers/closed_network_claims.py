@@ -271,35 +271,27 @@ def all_pictures(study: NetworkStudy, replicas: NetworkReplicas, parts: Collecti
     combined = [panel for row in rows("C = {C:g}", [0.0], lambda c, _, jobs: network(jobs, c)) for panel in row]
     gain, ratio = replicas.gain, partial(replicas.ratio, number=paper.LONGEST)
     text = "RT_max: the longest response of a replication, against PrFCFS; a scale of logarithms. "
-    pictures: dict[str, dict[str, Callable[[], Figure]]] = {
-        paper.FIGURES: {},
-        paper.ERRORS: {
-            "errors-order": partial(_draw, "Beyond the paper: D_R (%) by the error of estimates", of_errors, gain, others,
-                                    (0.0, *paper.ERROR_STEPS), "E", _GAIN)
-        },
-        paper.COMBINATIONS: {
-            "combinations": partial(_draw, "Beyond the paper: the shortest queue, throughput against SQFCFS (%)", [combined],
-                                    partial(gain, base=SQFCFS), paper.COMBINED[1:], paper.JOBS, "N", "", level=0)
-        },
-        paper.STATIONS: {
-            "stations": partial(_draw, "Beyond the paper: D_R (%) by processors of a station", of_stations, gain, others,
-                                paper.SERVERS, "processors of a station, of 16", _GAIN, is_log=True)
-        },
-        paper.SIZES: {
-            "sizes": partial(_draw, "Beyond the paper: D_R (%) by the number of processors", of_sizes, gain, others,
-                             (paper.JOBS[0], *paper.SIZED_JOBS), "P", _GAIN, is_log=True)
-        },
-    }  # fmt: skip
-    of_figures: tuple[tuple[int, str, Callable[[Network, str], Values], str, dict[str, Any]], ...] = (
-        (3, "D_R (%)", gain, _GAIN, {"level": 0}), (9, "RT_max ratio", ratio, text, {"level": 1, "is_ratio": True})
-    )  # fmt: skip
-    for first, what, read, note, look in of_figures:
-        for place, (c, row) in enumerate(zip(paper.VARIATIONS, of_paper, strict=True)):
-            begin = first + 3 * place
-            title = f"Figures {begin} to {begin + 2}: {what} against N, C = {c:g}"
-            draw = partial(_draw, title, [row], read, others, paper.JOBS, "N", note, **look)
-            pictures[paper.FIGURES][f"figure{first}-C{c:g}"] = draw
-    return {f"closed-network-{name}": draw for part, drawn in pictures.items() if part in parts for name, draw in drawn.items()}
+    pictures: list[tuple[Any, ...]] = [
+        (paper.FIGURES, f"figure{first}-C{c:g}", f"Figures {begin} to {begin + 2}: {what} against N, C = {c:g}", [row], read,
+         others, paper.JOBS, "N", note, look)
+        for first, what, read, note, look in (
+            (3, "D_R (%)", gain, _GAIN, {"level": 0}), (9, "RT_max ratio", ratio, text, {"level": 1, "is_ratio": True})
+        )
+        for begin, c, row in zip((first, first + 3), paper.VARIATIONS, of_paper, strict=True)
+    ]  # fmt: skip
+    pictures += [
+        (paper.ERRORS, "errors-order", "Beyond the paper: D_R (%) by the error of estimates", of_errors, gain, others,
+         (0.0, *paper.ERROR_STEPS), "E", _GAIN, {}),
+        (paper.COMBINATIONS, "combinations", "Beyond the paper: the shortest queue, throughput against SQFCFS (%)", [combined],
+         partial(gain, base=SQFCFS), paper.COMBINED[1:], paper.JOBS, "N", "", {"level": 0}),
+        (paper.STATIONS, "stations", "Beyond the paper: D_R (%) by processors of a station", of_stations, gain, others,
+         paper.SERVERS, "processors of a station, of 16", _GAIN, {"is_log": True}),
+        (paper.SIZES, "sizes", "Beyond the paper: D_R (%) by the number of processors", of_sizes, gain, others,
+         (paper.JOBS[0], *paper.SIZED_JOBS), "P", _GAIN, {"is_log": True}),
+    ]  # fmt: skip
+    return {
+        f"closed-network-{name}": partial(_draw, *drawn, **look) for part, name, *drawn, look in pictures if part in parts
+    }
 
 
 def _draw(
