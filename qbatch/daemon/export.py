@@ -85,7 +85,7 @@ def exportable_of(
     }
     clock = LogClock(first // _SECOND)
     facts = {"name": name, "procs_total": total, "clock": clock, "queue_names": queue_names_in(document)}
-    result = Result((schedule,), document).told(**facts)
+    result = Result((schedule,), document).with_facts(**facts)
 
     def write_swf(out: BinaryIO) -> None:
         selected.write_log(out, server)

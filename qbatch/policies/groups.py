@@ -125,11 +125,11 @@ class GroupScheduler(SliceScheduler):
         for place in order:
             book.jobs["state"][place] = slices.PLANNED
         book.groups[work.kind] = Group(rows, finish)
-        tally = book.tally
-        tally.groups[work.kind] += 1
-        tally.grouped[work.kind] += len(rows)
-        tally.nodes += nodes
-        tally.pruned += pruned
+        counts = book.counts
+        counts.groups[work.kind] += 1
+        counts.grouped[work.kind] += len(rows)
+        counts.nodes += nodes
+        counts.pruned += pruned
 
     def _searched(self, work: SlicePass, places: Int64Array, size: GroupSize) -> tuple[list[int], list[int], int, int]:
         """Return the jobs of a group (by slot) in the order of the plan, their planned starts, and the counters of the search."""
@@ -223,5 +223,5 @@ class BottomLine(SliceScheduler):
             bound=max(ages) if self.bound is None else self.bound,
         )  # fmt: skip
         outcome = searching.search(work.now, work.profile, jobs[first], rules)
-        work.book.tally.nodes += outcome.nodes
+        work.book.counts.nodes += outcome.nodes
         return np.array([places[first[job]] for job in outcome.best.order], np.int64)

@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass
-class Tally:
+class SearchCounts:
     """The counters of searches: groups and jobs in them, by class; placements; prefixes that were cut."""
 
     groups: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -71,7 +71,7 @@ class SliceBook:
         self.strays: dict[int, list[tuple[int, int]]] = {}
         self.allocations: dict[int, Allocation] = {}
         self.holders: set[int] = set()
-        self.tally = Tally()
+        self.counts = SearchCounts()
 
     def slot_of(self, row: int) -> int:
         """Return the slot of a row, -1 if it is not in the table."""
