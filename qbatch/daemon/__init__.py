@@ -4,6 +4,6 @@ The batch server is a pure state machine (``core``: jobs, queues, holds, depende
 verb is one function (``handlers`` change the core, ``questions`` read it).  The package also holds the store (SQLite), the
 executors, the clock and the connections.
 
-Scheduling decisions belong to ``policies``, text for a terminal to ``cli``.  ``core`` and ``handlers`` use no clock, socket,
+Scheduling decisions belong to ``policies``, text for a terminal to ``cli``.  ``core`` and ``handlers`` never use a clock, socket,
 file or ``await``, because what they do is replayed after a crash.
 """
