@@ -14,8 +14,7 @@ from collections import OrderedDict
 import msgspec
 from msgspec import structs
 
-from qbatch.daemon.core.state import Actor
-from qbatch.daemon.core.steps import Work
+from qbatch.daemon.core.state import Actor, Work
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Request
 

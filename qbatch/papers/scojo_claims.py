@@ -426,8 +426,8 @@ def all_pictures(model: Runs, logs: Mapping[str, Runs]) -> dict[str, Callable[[]
     ):
         pictures[name] = partial(draw_slowdowns, model, title, schemes)
     for slug, log in logs.items():
-        schemes = (SCOJO, GROUPS, SCOJO_ALONE, GROUPS_ALONE)
-        pictures[f"scojo-figure21-{slug}"] = partial(draw_slowdowns, log, f"Figures 21, 22, 35 and 36: {slug}", schemes)
+        all_four = (SCOJO, GROUPS, SCOJO_ALONE, GROUPS_ALONE)
+        pictures[f"scojo-figure21-{slug}"] = partial(draw_slowdowns, log, f"Figures 21, 22, 35 and 36: {slug}", all_four)
     sources = [model, *logs.values()]
     for name, title, number, schemes in (
         ("scojo-figure23", "Figures 23 and 28: mean response (h)", scojo.RESPONSE, (SCOJO, scojo.NO_LEVEL2, GROUPS)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qbatch.cli.pbs.command import FINISHED_JOB, TAKEN, VERSION, Call, Command, UsageFault, queue_of
 from qbatch.cli.pbs.text import MICROSECONDS
@@ -193,13 +193,13 @@ class Listing:
         self._ask_ids(ids)
         self.call.write(self._text())
 
-    def _status(self, finished: str, **chosen: object) -> JobStatus:
+    def _status(self, finished: str, **chosen: Any) -> JobStatus:
         letters = self.options.letters
         is_table = not self.options.is_full and not self.options.is_xml and not letters & set("nsp")
         return JobStatus(
             finished=finished, subjobs="t" in letters, arrays_only="J" in letters, is_brief=is_table,
             with_estimates="T" in letters, **chosen,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
     def _ask_ids(self, operands: list[str]) -> None:
         ids = self.call.job_ids(operands)

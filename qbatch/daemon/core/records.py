@@ -28,7 +28,10 @@ def limits_of(job: BatchJob) -> dict[str, float]:
     ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
-    limits = {name: parse_duration(resources[name]) / MICROSECONDS for name in ("cput", "pcput") if name in resources}
+    limits: dict[str, float] = {}
+    for name in ("cput", "pcput"):
+        if name in resources:
+            limits[name] = parse_duration(resources[name]) / MICROSECONDS
     if "vmem" in resources:
         limits["vmem"] = float(parse_size(resources["vmem"]))
     if job.prepared.demand.memory:

@@ -176,8 +176,7 @@ def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps
         if job.state is not BatchState.QUEUED or job.run_limit:
             raise wrong_state(core, job, explain.reason_for(core, job).text)
         passes.make_pass(core, pool)
-        if job.state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
-            core.live(name)
+        if (job := core.live(name)).state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
             return job.state.letter
         if job.row < 0:
             raise wrong_state(core, job, "a command under way has taken it from the policy; try again in a second")

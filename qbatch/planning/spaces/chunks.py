@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from qbatch.planning.kernels import chunks, grid
 from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER, booked
 from qbatch.planning.kernels.tables import END, FREE
-from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import PoolSpace
 from qbatch.planning.spaces.pool_plan import PoolPlan
@@ -82,8 +81,8 @@ class ChunkSpace(Space):
         """Make one pass (see :meth:`Space.list_pass`); if hosts matter, reservations hold only until the next pass."""
         view, whole = self.view, self.whole()
         if whole is not None:
-            starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
-            return place_in_order(view, [start.row for start in starts]), reserved
+            pool_starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
+            return place_in_order(view, [start.row for start in pool_starts]), reserved
         if is_stopping or is_by_shadow:
             return scan_by_shadow(view, order, is_easy=is_by_shadow)[0], []
         starts: list[Start] = []
@@ -277,7 +276,7 @@ class HostGrid(Profile):
             self.now_free[:, chunk.host : chunk.host + chunk.count] -= ((chunk.procs,), (chunk.memory,))
         self.reserve(allocation, self.now, end)
 
-    def _known(self, row: int) -> tuple[Any, ...]:
+    def _known(self, row: int) -> tuple[Int64Array, Int64Array, Int64Array, RecordArray, RecordArray, int]:
         """Return the arrays of the grid, and the shape of a row."""
         shapes = self.shapes
         return self._times, self._free, self._state, shapes.heads, shapes.types, int(shapes.of[row])
