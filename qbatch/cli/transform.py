@@ -79,7 +79,7 @@ def _sized(log: Log, procs: int | None) -> Log:
 def _easy_responses(log: Log, *, is_quiet: bool) -> Column:
     """Return the responses of the reference schedule, with progress."""
     from qbatch.model.record import MICROSECONDS
-    from qbatch.simulation.reference import easy_responses
+    from qbatch.simulation.drivers import easy_responses
 
     ends = [int(each) * MICROSECONDS for each in log["submit"][[0, -1]]] if len(log) else [0, 0]
     with progress_bars("easy, for reference", len(log), *ends, is_quiet=is_quiet) as progress:

@@ -1,10 +1,8 @@
 """The closed network as a ``decide`` of the event loop: the draws of the source and the queues of the policy.
 
-It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through the engine;
-routing and selection are the same kernels.  The order of one instant is that of docs/spec/papers.md 5.5, rule 2.  Jobs come back
-by the loop's timer, so that the loop knows no arrival.
-
-A row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
+It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through
+the engine (docs/spec/papers.md 5.5, rule 2).  Jobs come back by the loop's timer, so that the loop knows no arrival.  A
+row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
 """
 
 from __future__ import annotations
@@ -23,75 +21,63 @@ from qbatch.workloads.kernels import network
 NEEDS = Needs(has_queue=False, has_timers=True, reads_ended=True)
 """What :func:`decide` returns and reads."""
 
-RULES = record(
-    [
-        ("processors", np.int64),
-        ("routing", np.int64),
-        ("discipline", np.int64),
-        ("limit", np.int64),  # of ``LSTF``.
-        ("is_lowest", np.int64),  # whether ties go to the first station.
-        ("window_from", np.int64),  # the begin of the measured window, microseconds.
-        ("window_to", np.int64),  # the end of the measured window.
-    ]
-)
+RULES = record([
+    ("processors", np.int64),
+    ("routing", np.int64),
+    ("discipline", np.int64),
+    ("limit", np.int64),  # of ``LSTF``.
+    ("is_lowest", np.int64),  # whether ties go to the first station.
+    ("window_from", np.int64),  # the begin of the measured window, microseconds.
+    ("window_to", np.int64),  # the end of the measured window.
+])  # fmt: skip
 """The parameters of the simulation."""
 
-NETWORK_COUNTS = record(
-    [
-        ("io_end", np.int64),  # the end of the job in I/O.
-        ("io_head", np.int64),  # the first index of the I/O queue.
-        ("io_waiting", np.int64),  # the length of the I/O queue.
-        ("traced", np.int64),  # rows of the trace of tasks.
-        ("visited", np.int64),  # rows of the trace of visits.
-        ("back", np.int64),  # jobs that came back at this instant.
-        ("done", np.int64),  # jobs of which the last task ended at this instant.
-        ("tasks", np.int64),  # tasks that have ended so far.
-    ]
-)
+NETWORK_COUNTS = record([
+    ("io_end", np.int64),  # the end of the job in I/O.
+    ("io_head", np.int64),  # the first index of the I/O queue.
+    ("io_waiting", np.int64),  # the length of the I/O queue.
+    ("traced", np.int64),  # rows of the trace of tasks.
+    ("visited", np.int64),  # rows of the trace of visits.
+    ("back", np.int64),  # jobs that came back at this instant.
+    ("done", np.int64),  # jobs of which the last task ended at this instant.
+    ("tasks", np.int64),  # tasks that have ended so far.
+])  # fmt: skip
 """The progress of the network."""
 
-SWITCH = record(
-    [
-        ("following", np.int64),  # the next change of the distribution.
-        ("number", np.int64),  # the number of changes.
-        ("is_second", np.int64),  # whether the second one is active.
-    ]
-)
+SWITCH = record([
+    ("following", np.int64),  # the next change of the distribution.
+    ("number", np.int64),  # the number of changes.
+    ("is_second", np.int64),  # whether the second one is active.
+])  # fmt: skip
 """Which of two distributions is active."""
 
-PARENT = record(
-    [
-        ("visit", np.int64),  # the number of the visit.
-        ("submitted", np.int64),  # its begin.
-        ("left", np.int64),  # tasks that have not ended.
-        ("width", np.int64),  # its number of tasks.
-        ("first_end", np.int64),  # the end of the first task.
-        ("longest", np.int64),  # the longest demand among them.
-    ]
-)
+PARENT = record([
+    ("visit", np.int64),  # the number of the visit.
+    ("submitted", np.int64),  # its begin.
+    ("left", np.int64),  # tasks that have not ended.
+    ("width", np.int64),  # its number of tasks.
+    ("first_end", np.int64),  # the end of the first task.
+    ("longest", np.int64),  # the longest demand among them.
+])  # fmt: skip
 """A job of the network."""
 
-STATION = record(
-    [
-        ("length", np.int64),  # tasks that wait or are in service.
-        ("waiting", np.int64),  # those that wait.
-        ("free", np.int64),  # idle servers.
-        ("selections", np.int64),  # selections since the oldest was taken.
-    ]
-)
+STATION = record([
+    ("length", np.int64),  # tasks that wait or are in service.
+    ("waiting", np.int64),  # those that wait.
+    ("free", np.int64),  # idle servers.
+    ("selections", np.int64),  # selections since the oldest was taken.
+])  # fmt: skip
 """A station."""
 
-MEASURED = record(
-    [
-        ("completed", np.float64),  # I/O completions.
-        ("busy", np.float64),  # busy microseconds of processors.
-        ("responses", np.float64),  # parents that ended.
-        ("response_sum", np.float64),
-        ("response_max", np.float64),
-        ("slowdown_sum", np.float64),  # sum of slowdowns: response over the longest demand.
-        ("spread_sum", np.float64),  # sum of spreads: last end minus first end.
-    ]
-)
+MEASURED = record([
+    ("completed", np.float64),  # I/O completions.
+    ("busy", np.float64),  # busy microseconds of processors.
+    ("responses", np.float64),  # parents that ended.
+    ("response_sum", np.float64),
+    ("response_max", np.float64),
+    ("slowdown_sum", np.float64),  # sum of slowdowns: response over the longest demand.
+    ("spread_sum", np.float64),  # sum of spreads: last end minus first end.
+])  # fmt: skip
 """The measures of the window."""
 
 TASK_TRACE = record([(name, np.int64) for name in ("job", "visit", "task", "station", "dispatched", "start", "end")])
@@ -244,9 +230,7 @@ def _dispatch(memory: NetworkTables, job: int, now: int) -> None:
             drawn = task_queues.LOWEST
         station = task_queues.routed(rules.routing, drawn, stations["length"], memory.servers)
         number = job * rules.processors + task
-        task_queues.append(
-            memory.queues[station], stations[station].waiting, number, tasks[task, network.ESTIMATE], job
-        )
+        task_queues.append(memory.queues[station], stations[station].waiting, number, tasks[task, network.ESTIMATE], job)
         stations[station].waiting += 1
         stations[station].length += 1
         memory.demand[number] = tasks[task, network.DEMAND]
@@ -284,9 +268,7 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
 
 
 @kernel
-def decide(
-    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables
-) -> int:  # fmt: skip
+def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables) -> int:
     """Make one round of a closed network: count ended tasks, move the I/O station, route new tasks, let stations select."""
     now, counts, switches = instant.now, memory.counts[0], memory.switches
     _end_tasks(memory, done.host, state.ended, instant.ended, now)
