@@ -27,10 +27,12 @@ test: lint $(VENV)/.installed-test chromium
 		|| (echo "make: what failed beside others is run again alone" \
 			&& $(BIN)/python -m pytest -q -p no:xdist --last-failed --last-failed-no-failures none --maxfail 3)
 
-# What a developer runs after each change: about a minute on two cores.
+# What a developer runs after each change: about a minute on two cores. The tests left out compile kernels in other processes.
+COMPILING := tests/planning/test_live_kernels.py tests/planning/test_jit.py tests/planning/test_native.py
 check: lint
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --assert=plain tests/model tests/engine tests/metrics tests/wire \
-		tests/contract tests/planning tests/test_architecture.py tests/documents/test_language.py tests/documents/test_citations.py
+	@$(BIN)/python -m pytest -q -n $$(nproc) --dist worksteal --assert=plain $(COMPILING:%=--ignore=%) tests/model tests/engine \
+		tests/metrics tests/wire tests/contract tests/planning tests/test_architecture.py tests/documents/test_language.py \
+		tests/documents/test_citations.py
 
 # The kernels are measured uncompiled: a compiled line cannot be counted.  Two halves side by side, and after the
 # shorter one what is too slow uncompiled, or skips itself there.

@@ -15,7 +15,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TypeVar
 
 import msgspec
@@ -88,9 +87,7 @@ class ClientSession:
         self.connect()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def connect(self) -> None:
@@ -141,7 +138,12 @@ class ClientSession:
             request = msgspec.structs.replace(request, key=os.urandom(12).hex())
         self._number += 1
         number = self._number
-        body = self._encoded(msgspec.structs.replace(request, id=number))
+        try:
+            body = msgspec.json.encode(msgspec.structs.replace(request, id=number))
+        except UnicodeEncodeError:
+            raise Refusal("bad-value", "the request holds bytes that are not UTF-8 text") from None
+        if len(body) > LONGEST_REQUEST:
+            raise Refusal("too-large", f"a request of {len(body)} bytes; at most {LONGEST_REQUEST} are read")
         is_repeatable = isinstance(request, Submit | Question) and not isinstance(request, Subscribe)
         wait = self.timeout if timeout is not None and timeout < 0 else timeout
         first_break = 0.0
@@ -201,26 +203,16 @@ class ClientSession:
             if bytes(frame.event):
                 self._events.append(self._decoded(frame.event, EventRecord))
 
-    def _encoded(self, request: Request) -> bytes:
-        try:
-            body = msgspec.json.encode(request)
-        except UnicodeEncodeError:
-            raise Refusal("bad-value", "the request holds bytes that are not UTF-8 text") from None
-        if len(body) > LONGEST_REQUEST:
-            raise Refusal("too-large", f"a request of {len(body)} bytes; at most {LONGEST_REQUEST} are read")
-        return body
-
     def _decoded(self, raw: msgspec.Raw, kind: type[Result]) -> Result:
         try:
             return msgspec.json.decode(raw, type=kind)
         except msgspec.DecodeError as error:
-            self.close()
             raise self._unreadable(str(error)) from None
 
     def _unreadable(self, why: str) -> Refusal:
-        return Refusal(
-            "protocol-version", f"the answer from {self.path} cannot be read ({why}); is the daemon of another version?"
-        )
+        self.close()
+        text = f"the answer from {self.path} cannot be read ({why}); is the daemon of another version?"
+        return Refusal("protocol-version", text)
 
     def _exchange(self, body: bytes, number: int, timeout: float | None) -> _Frame:
         assert self._socket is not None
@@ -254,7 +246,6 @@ class ClientSession:
             try:
                 self._frames.extend(_FRAMES.decode(body) for body in self._splitter.feed(data))
             except (FrameError, msgspec.DecodeError) as error:
-                self.close()
                 raise self._unreadable(str(error)) from None
         return self._frames.popleft()
 

@@ -15,10 +15,7 @@ _HEADINGS = ("A", "B", "B / A", "B - A", "low", "high", "finding")
 
 def compare(
     a: Annotated[
-        str,
-        typer.Argument(
-            metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with its own waits."
-        ),
+        str, typer.Argument(metavar="A", help="DIR or DIR:POLICY of a result, job rows, or a log with its own waits.")
     ],
     b: Annotated[str | None, typer.Argument(metavar="B", help="The same as A; leave it out if A holds two policies.")] = None,
     replica: Annotated[
@@ -54,9 +51,6 @@ def compare(
         _print(document)
 
 
-# ------------------------------------------------------------------------------------------------ printing
-
-
 def _print(document: dict[str, Any]) -> None:
     from qbatch.reports.comparison_words import intervals
 
@@ -83,7 +77,16 @@ def _print(document: dict[str, Any]) -> None:
     typer.echo("")
     print_table("", ["metric", *_HEADINGS], [[record["name"], *_cells(record)] for record in document["metrics"]])
     typer.echo("")
-    _print_effects(document["metrics"])
+    rows = []
+    for record in document["metrics"]:
+        if "effect" in record:
+            effect, median = record["effect"], record["median"]
+            shares = [f"{effect[key] * 100:.1f}%" for key in ("jobs_better", "jobs_worse", "jobs_equal")]
+            sizes = [f"{effect[key]:+.3f}" for key in ("cliff_delta", "rank_biserial")]
+            medians = [number_text(median[key], record["unit"]) for key in ("difference", "low", "high")]
+            rows.append([record["name"].replace("_mean", ""), *shares, *sizes, *medians])
+    headings = ["of the jobs", "less in B", "more", "equal", "Cliff's delta", "rank-biserial", "median B - A"]
+    print_table("", [*headings, "low", "high"], rows)
     for key, records in document["parts"].items():
         if records:
             typer.echo("")
@@ -103,17 +106,3 @@ def _print(document: dict[str, Any]) -> None:
 def _cells(record: dict[str, Any]) -> list[str]:
     numbers = {key: number_text(record[key], record["unit"]) for key in ("a", "b", "difference", "low", "high")}
     return [numbers["a"], numbers["b"], number_text(record["ratio"]), *list(numbers.values())[2:], record["finding"]]
-
-
-def _print_effects(records: list[dict[str, Any]]) -> None:
-    rows = []
-    for record in records:
-        if "effect" not in record:
-            continue
-        effect, median = record["effect"], record["median"]
-        shares = [f"{effect[key] * 100:.1f}%" for key in ("jobs_better", "jobs_worse", "jobs_equal")]
-        sizes = [f"{effect[key]:+.3f}" for key in ("cliff_delta", "rank_biserial")]
-        medians = [number_text(median[key], record["unit"]) for key in ("difference", "low", "high")]
-        rows.append([record["name"].replace("_mean", ""), *shares, *sizes, *medians])
-    headings = ["of the jobs", "less in B", "more", "equal", "Cliff's delta", "rank-biserial", "median B - A"]
-    print_table("", [*headings, "low", "high"], rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     from qbatch.client import ClientSession
 
 Found = list[tuple[str, str]]
-"""Possible words, each with a short description, which some shells show."""
+"""Possible words, each with a short description, which some shells show.  Typer keeps those that begin as the typed word."""
 
 _PATIENCE = 2.0
 _MOST = 500
-
-
-def _beginning(incomplete: str, words: Iterator[tuple[str, str]]) -> Found:
-    return [(word, text) for word, text in words if word.startswith(incomplete)]
 
 
 def policies(incomplete: str) -> Found:
@@ -38,32 +34,30 @@ def policies(incomplete: str) -> Found:
     from qbatch.policies.registry import GROUP, POLICIES
 
     known = {name: entry.meaning for name, entry in POLICIES.items()}
-    return _beginning(incomplete, iter({**{point.name: "" for point in entry_points(group=GROUP)}, **known}.items()))
+    return list({**{point.name: "" for point in entry_points(group=GROUP)}, **known}.items())
 
 
 def metrics(incomplete: str) -> Found:
     """Complete a metric's name."""
     from qbatch.metrics.table import METRICS
 
-    return _beginning(incomplete, ((metric.name, metric.meaning) for metric in METRICS))
+    return [(metric.name, metric.meaning) for metric in METRICS]
 
 
 def breakdowns(incomplete: str) -> Found:
     """Complete a key by which results are broken down."""
     from qbatch.metrics import BREAKDOWNS
 
-    return _beginning(incomplete, ((name, "") for name in BREAKDOWNS))
+    return [(name, "") for name in BREAKDOWNS]
 
 
 def jobs(context: typer.Context, incomplete: str) -> Found:
     """Complete the identifier of a job of the daemon, active ones only."""
     from qbatch.wire.requests import JobStatus
 
-    def asked(session: ClientSession) -> Iterator[tuple[str, str]]:
-        for job in islice(session.jobs(JobStatus(is_brief=True, limit=_MOST)), _MOST):
-            yield job.id, f"{job.state} {job.name} of {job.user}"
-
-    return _known(context, incomplete, asked)
+    request = JobStatus(is_brief=True, limit=_MOST)
+    asked = _known(context, lambda session: islice(session.jobs(request), _MOST))
+    return [(job.id, f"{job.state} {job.name} of {job.user}") for job in asked]
 
 
 def queues(context: typer.Context, incomplete: str) -> Found:
@@ -71,9 +65,7 @@ def queues(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.records import Queues
     from qbatch.wire.requests import QueueStatus
 
-    return _known(
-        context, incomplete, lambda session: ((each.name, "") for each in session.ask(QueueStatus(), Queues).queues)
-    )
+    return [(each.name, "") for each in _known(context, lambda session: session.ask(QueueStatus(), Queues).queues)]
 
 
 def hosts(context: typer.Context, incomplete: str) -> Found:
@@ -81,21 +73,15 @@ def hosts(context: typer.Context, incomplete: str) -> Found:
     from qbatch.wire.records import Hosts
     from qbatch.wire.requests import HostStatus
 
-    return _known(
-        context,
-        incomplete,
-        lambda session: ((each.name, each.state) for each in session.ask(HostStatus(), Hosts).hosts),
-    )
+    return [(each.name, each.state) for each in _known(context, lambda session: session.ask(HostStatus(), Hosts).hosts)]
 
 
-def _known(
-    context: typer.Context, incomplete: str, ask: Callable[[ClientSession], Iterator[tuple[str, str]]]
-) -> Found:  # fmt: skip
+def _known(context: typer.Context, ask: Callable[[ClientSession], Iterable[Any]]) -> list[Any]:
     """Return the answer of the daemon, nothing if there is no daemon."""
     from qbatch.client import ClientSession
 
     with suppress(QbatchError), ClientSession(context.params.get("socket"), timeout=_PATIENCE, patience=0.0) as session:
-        return _beginning(incomplete, ask(session))
+        return list(ask(session))
     return []
 
 

@@ -58,16 +58,12 @@ def _with_origins(text: str, written: dict[str, object], source: str) -> str:
         if " = " in line:
             name = line.partition(" = ")[0]
             # The key `machine` in the file produces the tables of the machine.
-            is_written = table.startswith("pool.") or name in _written(written, table, place.get(table, 0))
+            tables, number = written.get(table, []) if table else [written], place.get(table, 0)
+            known = tables[number] if isinstance(tables, list) and number < len(tables) else {}
+            is_written = table.startswith("pool.") or name in known
             line = f"{line}  # {source if is_written else 'default'}"
         lines.append(line)
     return "\n".join(lines) + "\n"
-
-
-def _written(document: dict[str, object], table: str, place: int) -> dict[str, object]:
-    """Return the contents of one table of a file, by its name and its place among the tables of that name."""
-    tables = document.get(table, []) if table else [document]
-    return tables[place] if isinstance(tables, list) and place < len(tables) else {}
 
 
 @app.command("keys")

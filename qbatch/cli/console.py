@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
+
+from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.workloads import Log
@@ -26,18 +29,62 @@ def talk(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def report_written(log: Log, out: str) -> None:
-    """Print on stderr where a log was written, with its jobs, its processors and the span of its submissions."""
+def check_choice(option: str, value: str, known: Collection[str]) -> None:
+    """Refuse a value that is not among the known ones.
+
+    Raises:
+        UsageError: it names the known values and suggests the nearest one.
+    """
+    if value not in known:
+        raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
+
+
+def refuse_given(why: str, options: Mapping[str, object]) -> None:
+    """Refuse options that have no effect: those with a value.
+
+    Raises:
+        UsageError: ``why``, and which options to leave out.
+    """
+    names = ", ".join(name for name, value in options.items() if value)
+    if names:
+        raise UsageError(f"{why}; leave out {names}")
+
+
+def write_log_to(log: Log, out: str) -> None:
+    """Write a log to a file (``-``: stdout), and print on stderr where, its jobs, its processors and its span."""
     import numpy as np
 
+    from qbatch.results.output import log_file
     from qbatch.results.run_words import hours_text
-    from qbatch.workloads import machine_procs
+    from qbatch.workloads import machine_procs, write_log
 
+    with log_file(out) as file:
+        write_log(file, log.header, log.columns)
     submit = np.asarray(log["submit"])
     span = f", submitted over {hours_text(float(submit.max() - submit.min()))}" if len(submit) else ""
     procs = machine_procs(log.header)
     machine = f" on {procs:,} processors" if procs is not None else ""
     talk(f"{'standard output' if out == '-' else out}: {len(log):,} jobs{machine}{span}")
+
+
+@contextmanager
+def progress_bar(
+    what: str, total: int | None, *columns: str, is_quiet: bool
+) -> Iterator[Callable[..., None] | None]:  # fmt: skip
+    """Show a bar on stderr, if that is a terminal; yield the function that updates it, None without a bar.
+
+    ``columns``: names of columns of ``rich.progress``, after the text and the bar.
+    """
+    if is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    shown = [progress.TextColumn("{task.description}"), progress.BarColumn(), *(getattr(progress, each)() for each in columns)]
+    with progress.Progress(*shown, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda **changes: bars.update(task, **changes)
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:

@@ -1,15 +1,16 @@
-"""``qbatch delete|hold|release|rerun|move|signal|queue|host``: commands that change jobs, queues and hosts."""
+"""``qbatch delete|hold|release|rerun|move|signal|queue|host|fault``: commands that change jobs, queues and hosts."""
 
 from __future__ import annotations
 
 import typer
 
 from qbatch.cli import completion
+from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask, print_json, read_states, report_outcomes
 from qbatch.client import ClientSession
 from qbatch.model.errors import UsageError
 from qbatch.wire import requests
-from qbatch.wire.records import Outcomes
+from qbatch.wire.records import Done, Outcomes
 from qbatch.wire.requests import JobStatus, Request
 
 _IDENTIFIERS = typer.Argument(None, metavar="JOB", help="Identifiers of jobs.")
@@ -67,9 +68,8 @@ def release(
     json: bool = _JSON, socket: str | None = _SOCKET,
 ) -> None:  # fmt: skip
     """Release held jobs."""
-    _carry_out(
-        requests.Release(jobs=_chosen(identifiers, user, queue, state, socket), kinds=kinds), socket, is_json=json
-    )
+    jobs = _chosen(identifiers, user, queue, state, socket)
+    _carry_out(requests.Release(jobs=jobs, kinds=kinds), socket, is_json=json)
 
 
 def rerun(
@@ -107,11 +107,8 @@ def queue(
 ) -> None:  # fmt: skip
     """Open and close queues: enable or disable submission, start or stop execution."""
     changes = {
-        "enable": {"enabled": True},
-        "disable": {"enabled": False},
-        "start": {"started": True},
-        "stop": {"started": False},
-    }
+        "enable": {"enabled": True}, "disable": {"enabled": False}, "start": {"started": True}, "stop": {"started": False},
+    }  # fmt: skip
     if action not in changes:
         raise UsageError(f"{action!r} is no action on a queue (known: {', '.join(changes)})")
     _carry_out(requests.QueueControl(queues=tuple(names), **changes[action]), socket, is_json=json)
@@ -133,3 +130,49 @@ def host(
     except ValueError as error:
         raise UsageError(str(error)) from None
     _carry_out(requests.HostControl(hosts=hosts, action=action, comment=comment), socket, is_json=json)
+
+
+def fault(
+    kind: str = typer.Argument(..., metavar="KIND", help="One of the kinds below."),
+    hosts: list[str] = typer.Argument(None, metavar="HOST", help="Hosts of host-down and host-up."),
+    count: int = typer.Option(-1, "--count", "-n", help="How often the fault occurs [until qbatch fault clear]."),
+    seconds: float = typer.Option(0.0, "--seconds", help="For status-slow: how long an answer takes."),
+    status: int = typer.Option(1, "--status", help="For job-exit: the exit status that is reported."),
+    pattern: str = typer.Option("", "--pattern", help="Only jobs with a name that this regular expression matches."),
+    message: str = typer.Option("", "--message", help="For submit-refused and status-failed: text of the error."),
+    json: bool = typer.Option(False, "--json", help="Print the answer as JSON."),
+    socket: str | None = _SOCKET,
+) -> None:
+    """Inject faults on demand, to test a tool against a batch system that fails.  KIND is one of:
+
+    submit-refused: qsub fails (exit 162) and queues nothing.
+
+    status-failed: qstat fails (exit 162).
+
+    status-slow: qstat answers after --seconds.
+
+    job-exit: a job that ends by itself reports --status, whatever its script returned.
+
+    job-lost: a job that ends by itself is reported as lost with its host.  It runs again; if it may not
+    (qsub -r n), it ends with status -12.
+
+    host-down HOST...: the hosts fail and their jobs are lost (they run again, or end with status -12 if they may not).
+
+    host-up HOST...: the hosts come back.
+
+    clear: remove all faults (hosts stay as they are).
+    """
+    if kind in ("host-down", "host-up"):
+        if not hosts:
+            raise UsageError(f"{kind} needs the names of hosts (see qbatch hosts)")
+        _carry_out(requests.HostControl(hosts=tuple(hosts), action=kind.removeprefix("host-")), socket, is_json=json)
+    if hosts:
+        raise UsageError(f"{kind} takes no hosts")
+    if kind == "status-slow" and not seconds:
+        raise UsageError("status-slow needs --seconds")
+    request = requests.Fault(kind=kind, count=count, seconds=seconds, status=status, pattern=pattern, message=message)
+    done = ask(request, Done, socket)
+    if json:
+        print_json("done", done)
+    else:
+        talk(done.text)

@@ -23,6 +23,15 @@ _POLICIES = ("fcfs", "easy", "conservative")
 
 _PROCS = 128
 
+_JOBS = """
+for number in 1 2 3 4 5; do
+    echo "sleep 1; echo job $PBS_O_HOST $number ran on $(hostname)" | qsub -N demo$number -l select=1:ncpus=16
+done
+qstat -s
+qbatch wait 1 2 3 4 5
+qstat -x
+"""
+
 
 def demo(
     out: Annotated[
@@ -33,8 +42,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated log.")] = 1,
     speed: Annotated[float, typer.Option(min=1, max=1e6, help="In the monitor: seconds of the log per real second.")] = 5000,
     monitor: Annotated[
-        bool | None,
-        typer.Option("--monitor/--no-monitor", help="Open the monitor [only on a terminal]."),
+        bool | None, typer.Option("--monitor/--no-monitor", help="Open the monitor [only on a terminal].")
     ] = None,
 ) -> None:
     """Watch a private batch system work through a generated log; then compare three policies on it."""
@@ -87,11 +95,11 @@ def _watch(path: Path, speed: float) -> None:
 
 
 def _compare(folder: Path, path: Path, jobs: int, *, is_kept: bool) -> None:
+    from qbatch.cli.plot import Kind, plot
     from qbatch.cli.replay import replay
 
-    talk(
-        f"a log of {jobs} jobs on {_PROCS} processors{f': {path}' if is_kept else ''}, under three policies (qbatch replay):"
-    )
+    where = f": {path}" if is_kept else ""
+    talk(f"a log of {jobs} jobs on {_PROCS} processors{where}, under three policies (qbatch replay):")
     sys.stdout.flush()
     result = folder / "result"
     if result.is_dir():
@@ -103,33 +111,12 @@ def _compare(folder: Path, path: Path, jobs: int, *, is_kept: bool) -> None:
     )  # fmt: skip
     sys.stdout.flush()
     if has_pictures:
-        _pictures(folder, result)
+        talk("pictures (qbatch plot):")
+        for kind in (Kind.gantt, Kind.wait_hist, Kind.queue, Kind.utilisation):
+            only = ["easy"] if kind is Kind.gantt else None
+            plot(str(result), kind=kind, out=str(folder / f"{kind.value}.png"), policy=only)
     elif is_kept:
         talk(f"no pictures, they need the extra: {install_command('report')}")
-    _real_jobs(folder)
-
-
-def _pictures(folder: Path, result: Path) -> None:
-    from qbatch.cli.plot import Kind, plot
-
-    talk("pictures (qbatch plot):")
-    for kind in (Kind.gantt, Kind.wait_hist, Kind.queue, Kind.utilisation):
-        only = ["easy"] if kind is Kind.gantt else None
-        plot(str(result), kind=kind, out=str(folder / f"{kind.value}.png"), policy=only)
-
-
-_JOBS = """
-for number in 1 2 3 4 5; do
-    echo "sleep 1; echo job $PBS_O_HOST $number ran on $(hostname)" | qsub -N demo$number -l select=1:ncpus=16
-done
-qstat -s
-qbatch wait 1 2 3 4 5
-qstat -x
-"""
-
-
-def _real_jobs(folder: Path) -> None:
-    """Run real jobs through a private daemon."""
     talk("a private batch system: five real jobs on four emulated hosts (qbatch run -- COMMAND):")
     sys.stdout.flush()
     command = [sys.executable, "-m", "qbatch", "run", "--", "sh", "-c", _JOBS]

@@ -32,8 +32,7 @@ class HealthFinding(NamedTuple):
 
 
 def doctor(
-    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."),
-    state: Path | None = STATE,
+    json: bool = typer.Option(False, "--json", help="Print the findings as JSON."), state: Path | None = STATE
 ) -> None:
     """Check everything that a daemon needs; print what is wrong and how to repair it (exit 1 if anything is wrong)."""
     findings = list(_look(paths.state_directory()))
@@ -47,19 +46,25 @@ def doctor(
 
 
 def _look(state: Path) -> Iterator[HealthFinding]:
-    yield _python()
+    from qbatch.daemon.config import read_config
+
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield HealthFinding("Python", "ok", f"version {version} at {sys.executable}")
     yield from _distribution()
     yield from _socket()
-    yield _configuration()
+    path = paths.config_path()
+    if path.exists():
+        try:
+            read_config(path)
+            yield HealthFinding("configuration", "ok", str(path))
+        except QbatchError as error:
+            yield HealthFinding("configuration", "wrong", str(error), "check it with: qbatch config check")
+    else:
+        yield HealthFinding("configuration", "ok", f"no file at {path}: the built-in configuration applies")
     yield from _store(state)
     yield from _cache()
     yield from _commands()
     yield from _daemon()
-
-
-def _python() -> HealthFinding:
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    return HealthFinding("Python", "ok", f"version {version} at {sys.executable}")
 
 
 def _distribution() -> Iterator[HealthFinding]:
@@ -73,12 +78,10 @@ def _distribution() -> Iterator[HealthFinding]:
     except metadata.PackageNotFoundError:
         return
     again = f"pip uninstall {TAKEN_NAME}, then install {NAME} again: both own the command qbatch"
-    if any(str(file) == "qbatch/qbatch.py" for file in other.files or ()):
-        text = f"{TAKEN_NAME} {other.version} is another program (a submitter for PBS, SGE and Slurm), and is installed here too"
-        yield HealthFinding("distribution", "wrong", text, again)
-    else:
-        text = f"{TAKEN_NAME} {other.version} is this program under its former name, and is installed here too"
-        yield HealthFinding("distribution", "warning", text, again)
+    is_other = any(str(file) == "qbatch/qbatch.py" for file in other.files or ())
+    what = "another program (a submitter for PBS, SGE and Slurm)" if is_other else "this program under its former name"
+    text = f"{TAKEN_NAME} {other.version} is {what}, and is installed here too"
+    yield HealthFinding("distribution", "wrong" if is_other else "warning", text, again)
 
 
 def _socket() -> Iterator[HealthFinding]:
@@ -99,19 +102,6 @@ def _socket() -> Iterator[HealthFinding]:
         yield HealthFinding("socket", "ok", f"{path} (there is no XDG_RUNTIME_DIR)")
     else:
         yield HealthFinding("socket", "ok", path)
-
-
-def _configuration() -> HealthFinding:
-    from qbatch.daemon.config import read_config
-
-    path = paths.config_path()
-    if not path.exists():
-        return HealthFinding("configuration", "ok", f"no file at {path}: the built-in configuration applies")
-    try:
-        read_config(path)
-    except QbatchError as error:
-        return HealthFinding("configuration", "wrong", str(error), "check it with: qbatch config check")
-    return HealthFinding("configuration", "ok", str(path))
 
 
 def _why_not_written(folder: Path) -> str:
@@ -183,12 +173,8 @@ def _store(state: Path) -> Iterator[HealthFinding]:
             yield HealthFinding("store", "wrong", str(error))
     free = shutil.disk_usage(state).free
     if free < 64 << 20:
-        yield HealthFinding(
-            "disk",
-            "wrong",
-            f"{free >> 20} MB are free at {state}",
-            "make space: submissions are refused when it is full",
-        )
+        way_out = "make space: submissions are refused when it is full"
+        yield HealthFinding("disk", "wrong", f"{free >> 20} MB are free at {state}", way_out)
     else:
         yield HealthFinding("disk", "ok", f"{free >> 20} MB free")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qbatch.cli.console import talk
-from qbatch.cli.daemon_answers import ask
+from qbatch.client import ClientSession
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
 from qbatch.wire import records, requests
@@ -33,8 +33,7 @@ def export(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="SOURCE",
-            help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet) [the daemon's history].",
+            metavar="SOURCE", help="DIR or DIR:POLICY of a result, or job rows (.csv, .parquet) [the daemon's history]."
         ),
     ] = None,
     output: Annotated[
@@ -57,11 +56,32 @@ def export(
     if source is None and (policy or procs):
         raise UsageError("--policy and --procs are for a result or job rows; name one, or leave them out")
     _check_output(form, source, target)
+    from qbatch.results.exports import FORMS as FORMS_OF_EXPORT
+    from qbatch.results.exports import Exportable, write_directory
+    from qbatch.results.output import make_folder, whole_file
+    from qbatch.results.reading import read_named
+    from qbatch.results.run_words import recorded_notes
+
     if source is None:
         exported, told = _live(form, socket)
     else:
-        exported, told = _finished(source, policy or [], procs)
-    losses = _write(form, exported, target)
+        result = read_named(source, procs=procs).only(policy or [])
+        for note in recorded_notes(result):
+            talk(f"note: {note}")
+        jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
+        exported, told = Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
+    losses: list[str] = []
+    if form == "result" and target is not None:
+        make_folder(target)
+        write_directory(target, exported)
+    else:
+        if target is None:
+            FORMS_OF_EXPORT[form].write(sys.stdout.buffer, exported)
+            sys.stdout.buffer.flush()
+        else:
+            with whole_file(target) as file:
+                FORMS_OF_EXPORT[form].write(file, exported)
+        losses = FORMS_OF_EXPORT[form].losses(exported)
     talk(f"{target or 'standard output'}: {told}")
     for loss in losses:
         talk(f"note: {loss}")
@@ -91,64 +111,31 @@ def _check_output(form: str, source: str | None, target: str | None) -> None:
         raise OutputError(f"{target}: the folder {folder} does not exist; create it first")
 
 
-def _finished(source: str, policies: list[str], procs: int | None) -> tuple[Exportable, str]:
-    from qbatch.results.exports import Exportable
-    from qbatch.results.reading import read_named
-    from qbatch.results.run_words import recorded_notes
-
-    result = read_named(source, procs=procs).only(policies)
-    for note in recorded_notes(result):
-        talk(f"note: {note}")
-    jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
-    return Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
-
-
 def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
     """Ask the daemon for its jobs, page by page; return them in their states at the first request."""
-    jobs: list[records.JobRecord] = []
-    after, now = "", 0
-    while True:
-        page = ask(requests.JobStatus(finished="also", subjobs=True, after=after), records.Jobs, socket)
-        jobs += [job for job in page.jobs if not job.is_array]
-        now, after = now or page.now, page.next
-        if not after:
-            break
-    hosts = ask(requests.HostStatus(), records.Hosts, socket).hosts
-    log = ask(requests.ServerStatus(), records.ServerRecord, socket).log
     from qbatch.daemon.export import exportable_of
 
-    lived = exportable_of(jobs, hosts, page.server, now, log)
-    if form == "swf" and (lived.running or lived.waiting):
+    jobs: list[records.JobRecord] = []
+    now = 0
+    with ClientSession(socket) as session:
+        for page in session.pages(requests.JobStatus(finished="also", subjobs=True)):
+            jobs += [job for job in page.jobs if not job.is_array]
+            now = now or page.now
+        hosts = session.ask(requests.HostStatus(), records.Hosts).hosts
+        log = session.ask(requests.ServerStatus(), records.ServerRecord).log
+
+    found = exportable_of(jobs, hosts, page.server, now, log)
+    if form == "swf" and (found.running or found.waiting):
         told = (
-            f"{lived.ended:,} ended, {lived.running:,} running (status 2, run time so far) and {lived.waiting:,} waiting "
-            f"(no wait, no run time); {lived.others:,} that never ran or are held are left out"
+            f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and {found.waiting:,} waiting "
+            f"(no wait, no run time); {found.others:,} that never ran or are held are left out"
         )
-        return lived.exported, told
-    if not lived.ended:
-        raise InputError("no job has ended yet: there is nothing to export" if lived.running else _NOTHING)
+        return found.exported, told
+    if not found.ended:
+        raise InputError("no job has ended yet: there is nothing to export" if found.running else _NOTHING)
     told = (
-        f"{lived.ended:,} jobs; {lived.others:,} that never ran{' or are held' * bool(lived.running + lived.waiting)}"
+        f"{found.ended:,} jobs; {found.others:,} that never ran{' or are held' * bool(found.running + found.waiting)}"
     )
-    if lived.running or lived.waiting:
-        told += f", {lived.running:,} that run and {lived.waiting:,} that wait"
-    return lived.exported, f"{told} are left out"
-
-
-def _write(form: str, exported: Exportable, target: str | None) -> list[str]:
-    """Write the schedule; return the notes on what the format cannot hold."""
-    from qbatch.results.exports import FORMS as FORMS_OF_EXPORT
-    from qbatch.results.exports import write_directory
-    from qbatch.results.output import make_folder, whole_file
-
-    if form == "result" and target is not None:
-        make_folder(target)
-        write_directory(target, exported)
-        return []
-    known = FORMS_OF_EXPORT[form]
-    if target is None:
-        known.write(sys.stdout.buffer, exported)
-        sys.stdout.buffer.flush()
-    else:
-        with whole_file(target) as file:
-            known.write(file, exported)
-    return known.losses(exported)
+    if found.running or found.waiting:
+        told += f", {found.running:,} that run and {found.waiting:,} that wait"
+    return found.exported, f"{told} are left out"

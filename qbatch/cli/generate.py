@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import command_group, report_written
+from qbatch.cli.console import command_group, print_table, write_log_to
 from qbatch.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from qbatch.workloads import Log
 
 SCHEMA = "qbatch.generate-facts/1"
 
 app = command_group("Generate a workload log from a model.")
-
-
-@app.callback()
-def models() -> None:
-    """Generate a workload log from a model."""
 
 
 @app.command()
@@ -40,7 +32,7 @@ def origin2000(
             raise UsageError("--facts prints to stdout; leave out -o")
         _print_facts(month, seed, as_json=as_json)
         return
-    _write(generate_month(month, seed=seed, warmup_days=warmup_days), out)
+    write_log_to(generate_month(month, seed=seed, warmup_days=warmup_days), out)
 
 
 @app.command()
@@ -74,47 +66,26 @@ def lublin(
         jobs=jobs, procs=procs, types=types, seed=seed, load=load, interarrival=interarrival, estimates=estimates,
         estimate_max=estimate_max, ulow=ulow, umed=umed, uhi=uhi, uprob=uprob,
     )  # fmt: skip
-    _write(log, out)
-
-
-def _write(log: Log, out: str) -> None:
-    from qbatch.results.output import log_file
-
-    with log_file(out) as file:
-        _write_rows(log, file)
-    report_written(log, out)
-
-
-def _write_rows(log: Log, file: BinaryIO) -> None:
-    from qbatch.workloads import write_log
-
-    write_log(file, log.header, log.columns)
+    write_log_to(log, out)
 
 
 def _print_facts(name: str, seed: int, *, as_json: bool) -> None:
-    from qbatch.cli.console import print_table
     from qbatch.workloads.origin2000.month import month_record
 
     record = month_record(name, seed)
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, **record}, indent=2, allow_nan=False))
         return
+    demands = [
+        [each["name"], str(each["jobs"]), str(each["procs_printed"]), f"{each['procs_percent']:.2f}",
+         str(each["memory_printed"]), f"{each['memory_percent']:.2f}"]
+        for each in (record["overall"], *record["classes"])
+    ]  # fmt: skip
     title = f"{name}, seed {seed}: demands in percent of the machine, as printed and as generated"
-    print_table(title, ["class", "jobs", "processors", "generated", "memory", "generated"], _demand_rows(record))
+    print_table(title, ["class", "jobs", "processors", "generated", "memory", "generated"], demands)
     typer.echo("")
     lines = [
         [each["name"], f"{each['value']:.3f}", f"{each['low']:g} to {each['high']:g}", "" if each["in_range"] else "NO"]
         for each in record["facts"]
     ]
     print_table("", ["of the jobs of the month", "value", "range", ""], lines)
-
-
-def _demand_rows(record: dict[str, Any]) -> list[list[str]]:
-    rows = [record["overall"], *record["classes"]]
-    return [
-        [
-            row["name"], str(row["jobs"]), str(row["procs_printed"]), f"{row['procs_percent']:.2f}",
-            str(row["memory_printed"]), f"{row['memory_percent']:.2f}",
-        ]
-        for row in rows
-    ]  # fmt: skip

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
-from qbatch.cli.console import talk
-from qbatch.model.errors import OutputError, UsageError, suggestion
-
-if TYPE_CHECKING:
-    from qbatch.workloads.accounting import Imported
-    from qbatch.workloads.accounting.hosts_seen import HostsSeen
+from qbatch.cli.console import check_choice, progress_bar, talk
+from qbatch.model.errors import OutputError, UsageError
 
 FORMATS = ("pbs", "slurm")
 UNITS = ("cores", "nodes")
@@ -61,11 +55,17 @@ def import_log(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary on stderr.")] = False,
 ) -> None:
     """Make a workload log from the accounting files of a real cluster, to replay it under other policies."""
+    from shlex import join
+
+    from qbatch.distribution import __version__
+    from qbatch.model.machine_file import machine_as_toml
+    from qbatch.results.output import log_file, whole_file
     from qbatch.workloads.accounting import ImportOptions, import_files
+    from qbatch.workloads.header import Header
+    from qbatch.workloads.swf_writer import write_log
 
     for option, value, known in (("FORMAT", form, FORMATS), ("--unit", unit, UNITS), ("--submit", submit, SUBMISSIONS)):
-        if value not in known:
-            raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
+        check_choice(option, value, known)
     if (anonymize_queues or key is not None) and not anonymize:
         raise UsageError("--key and --anonymize-queues go with --anonymize; give it too")
     if out == "-" and as_json:
@@ -73,19 +73,29 @@ def import_log(
     if machine_file is not None and unit == "nodes":
         raise UsageError("--machine-file counts processors of hosts, and --unit nodes counts hosts; leave one out")
     _check_output(out, files, key, machine_file)
+    # The header of an anonymous log has nothing that could identify a user.
+    command = "qbatch import ... --anonymize" if anonymize else join(["qbatch", *sys.argv[1:]])
     options = ImportOptions(
         timezone=timezone, is_eligible_submit=submit == "eligible", queues=tuple(queue or ()), users=tuple(user or ()),
         since=since, before=before, unit=unit, is_anonymous=anonymize, has_anonymous_queues=anonymize_queues,
         key=_key(key) if key is not None else None, machine_procs=machine_procs, computer=computer,
-        keeps_hosts=machine_file is not None,
-        installation=installation, notes=(_note(is_anonymous=anonymize),),
+        keeps_hosts=machine_file is not None, installation=installation, notes=(f"made by qbatch {__version__}: {command}",),
     )  # fmt: skip
-    with _progress(is_quiet=quiet) as progress:
-        done = import_files(form, files, options, progress)
-    _write(done, out)
+    with progress_bar("reading", None, "DownloadColumn", is_quiet=quiet) as update:
+
+        def move(path: str, count: int) -> None:
+            if update is not None:
+                total = os.path.getsize(path) if os.path.isfile(path) else None
+                update(description=os.path.basename(path), completed=count, total=total)
+
+        done = import_files(form, files, options, move)
+    with log_file(out) as file:
+        write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
     seen = done.seen
     if machine_file is not None and seen is not None:
-        _write_machine(seen, machine_file)
+        with whole_file(machine_file) as file:
+            lines = [*(f"# {remark}" for remark in seen.remarks), "", *machine_as_toml(seen.machine)]
+            file.write(("\n".join(lines) + "\n").encode(errors="replace"))
     if not quiet:
         _print_summary(done.document, out)
         if seen is not None:
@@ -121,71 +131,10 @@ def _key(path: str) -> bytes:
     return key
 
 
-def _note(*, is_anonymous: bool) -> str:
-    """Return the command for the header; for an anonymous log, without anything that could identify a user."""
-    from shlex import join
-
-    from qbatch.distribution import __version__
-
-    command = "qbatch import ... --anonymize" if is_anonymous else join(["qbatch", *sys.argv[1:]])
-    return f"made by qbatch {__version__}: {command}"
-
-
-@contextmanager
-def _progress(*, is_quiet: bool) -> Iterator[Any]:
-    """Show on stderr, if it is a terminal, the progress of reading."""
-    if is_quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=Console(stderr=True), transient=True
-    ) as bars:
-        task = bars.add_task("reading", total=None)
-
-        def move(path: str, count: int) -> None:
-            total = os.path.getsize(path) if os.path.isfile(path) else None
-            bars.update(task, description=os.path.basename(path), completed=count, total=total)
-
-        yield move
-
-
-def _write(done: Imported, out: str) -> None:
-    from qbatch.results.output import log_file
-
-    with log_file(out) as file:
-        _rows(done, file)
-
-
-def _write_machine(seen: HostsSeen, path: str) -> None:
-    from qbatch.model.machine_file import machine_as_toml
-    from qbatch.results.output import whole_file
-
-    with whole_file(path) as file:
-        lines = [*(f"# {remark}" for remark in seen.remarks), "", *machine_as_toml(seen.machine)]
-        file.write(("\n".join(lines) + "\n").encode(errors="replace"))
-
-
-def _rows(done: Imported, file: BinaryIO) -> None:
-    from qbatch.workloads.header import Header
-    from qbatch.workloads.swf_writer import write_log
-
-    write_log(file, Header(lines=tuple(done.log.lines)), done.log.columns)
-
-
-def _not_in_log(each: dict[str, Any]) -> tuple[str, str]:
-    """Return the count and the description of one kind of facts that the log does not hold."""
-    from qbatch.workloads.left_out import NOT_TOLD
-
-    if each["jobs"] is None:
-        return "?", f"{each['what']}: {NOT_TOLD}"
-    return f"{each['jobs']:,}", f"{each['what']}{f' ({names})' if (names := each['names']) else ''}"
-
-
 def _print_summary(document: dict[str, Any], out: str) -> None:
     """Print on stderr a summary of the import and the records that could not be used."""
+    from qbatch.workloads.left_out import NOT_TOLD
+
     jobs, time, machine = document["jobs"], document["time"], document["machine"]
     name = "standard output" if out == "-" else out
     talk(f"{name}: {jobs['ran']:,} jobs that ran, {jobs['never_ran']:,} cancelled before they ran; from "
@@ -206,7 +155,10 @@ def _print_summary(document: dict[str, Any], out: str) -> None:
         for kind, part in (("UNUSABLE", "unusable"), ("adjusted", "adjusted"), ("left out", "ignored"))
         for each in document[part]
     ]
-    rows += [["not in log", *_not_in_log(each), ""] for each in document["left_out"]]
+    for each in document["left_out"]:
+        names, count = each["names"], "?" if each["jobs"] is None else f"{each['jobs']:,}"
+        why = f": {NOT_TOLD}" if each["jobs"] is None else f" ({names})" if names else ""
+        rows.append(["not in log", count, f"{each['what']}{why}", ""])
     if rows:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for kind, count, reason, first in rows:
@@ -218,6 +170,4 @@ def _print_summary(document: dict[str, Any], out: str) -> None:
     if unknown:
         most = sorted(unknown.items(), key=lambda item: -item[1])[:5]
         listed = ", ".join(f"{name} ({count:,})" for name, count in most)
-        talk(
-            f"  {len(unknown):,} unknown fields, ignored: {listed}{', ...' if len(unknown) > 5 else ''}"
-        )
+        talk(f"  {len(unknown):,} unknown fields, ignored: {listed}{', ...' if len(unknown) > 5 else ''}")

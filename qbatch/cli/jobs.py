@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import typer
 
@@ -14,9 +13,10 @@ from qbatch.cli.daemon_answers import print_json, read_states, report_errors
 from qbatch.client import ClientSession
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.results.shown import clean, is_cancelled, moment, status_of, wait_of, waited
+from qbatch.wire.errors import ErrorRecord
 from qbatch.wire.identifiers import parse_id
 from qbatch.wire.pieces import procs_now, procs_text
-from qbatch.wire.records import JobRecord, Jobs
+from qbatch.wire.records import JobRecord
 from qbatch.wire.requests import JobStatus
 from qbatch.wire.resources import parse_duration, parse_size
 
@@ -76,18 +76,36 @@ def jobs(
         queues=tuple(queue), states=state, subjobs=subjobs, with_estimates="estimate" in chosen,
     )  # fmt: skip
     while True:
-        page, errors = _all(request, socket, limit if not conditions and not sort else 0)
-        found = [job for job in page.jobs if all(_has(job, page.now, *each) for each in conditions)]
+        listed: list[JobRecord] = []
+        errors: list[ErrorRecord] = []
+        with ClientSession(socket) as session:
+            for page in session.pages(request):
+                listed += page.jobs
+                errors += page.errors
+                if limit and len(listed) >= limit and not conditions and not sort:
+                    break
+        now = page.now
+        found = [job for job in listed if all(_has(job, now, *each) for each in conditions)]
         if sort:
-            found.sort(key=lambda job: _order(job, page.now, sort))
+            found.sort(key=lambda job: _order(job, now, sort))
         found = found[:limit] if limit else found
         if watch and sys.stdout.isatty():
             sys.stdout.write("\x1b[H\x1b[2J")
-        _show(found, page, chosen, is_json=json, is_ids=ids, has_finished=finished or bool(identifiers))
+        if ids:
+            sys.stdout.write("".join(f"{job.id}\n" for job in found))
+        elif json:
+            print_json("jobs", {"now": now, "server": page.server, "jobs": found})
+        elif found:
+            print_table("", chosen, [[COLUMNS[name](job, now) for name in chosen] for job in found], left=5)
+        else:
+            talk("no jobs" if finished or identifiers else "no active jobs; finished ones: qbatch jobs --finished")
         code = report_errors(errors)
         if not watch:
             raise typer.Exit(code)
-        _wait_for_news(watch, socket)
+        begin = time.monotonic()
+        with ClientSession(socket) as session:
+            next(session.events(), None)
+        time.sleep(max(watch - (time.monotonic() - begin), 0.0))
 
 
 def _condition(text: str) -> tuple[str, str]:
@@ -119,41 +137,3 @@ _NUMBERS: dict[str, Callable[[JobRecord, int], tuple[int, ...]]] = {
     "waited": lambda job, now: (waited(job, now) or 0,),
 }
 """Sort keys of the columns that do not sort by their texts; other columns sort as numbers, if they are numbers."""
-
-
-def _all(request: JobStatus, socket: str | None, limit: int) -> tuple[Jobs, list[Any]]:
-    import msgspec
-
-    found: list[JobRecord] = []
-    errors: list[Any] = []
-    with ClientSession(socket) as session:
-        while True:
-            page = session.ask(request, Jobs)
-            found += page.jobs
-            errors += page.errors
-            if not page.next or (limit and len(found) >= limit):
-                return msgspec.structs.replace(page, jobs=tuple(found)), errors
-            request = msgspec.structs.replace(request, after=page.next)
-
-
-def _show(
-    found: list[JobRecord], page: Jobs, chosen: list[str], *, is_json: bool, is_ids: bool, has_finished: bool
-) -> None:
-    if is_ids:
-        sys.stdout.write("".join(f"{job.id}\n" for job in found))
-    elif is_json:
-        print_json("jobs", {"now": page.now, "server": page.server, "jobs": found})
-    elif found:
-        print_table("", chosen, [[COLUMNS[name](job, page.now) for name in chosen] for job in found], left=5)
-    elif not has_finished:
-        talk("no active jobs; finished ones: qbatch jobs --finished")
-    else:
-        talk("no jobs")
-
-
-def _wait_for_news(least: float, socket: str | None) -> None:
-    begin = time.monotonic()
-    with ClientSession(socket) as session:
-        for _ in session.events():
-            break
-    time.sleep(max(least - (time.monotonic() - begin), 0.0))

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from qbatch.cli.main import COMMANDS, app
-from qbatch.cli.pbs.help_page import help_of
+from qbatch.cli.pbs.command import help_of
 from qbatch.cli.pbs.start import command_of
 from qbatch.daemon.commands import COMMANDS as INSTALLED
 from qbatch.distribution import __version__
@@ -56,7 +56,13 @@ VARIABLES = {
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
     found = {f"{name}.1": _pbs_page(name) for name in PBS_COMMANDS}
-    found["qbatch.1"] = _overview()
+    command = typer.main.get_command(app)
+    lines = [*_head("qbatch", str(command.help), "qbatch"), ".SH SYNOPSIS"]
+    lines += ["\\fBqbatch\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR ..."]
+    lines += [".SH DESCRIPTION", _marked(str(command.help)), ".SH COMMANDS"]
+    lines += _terms((f"\\fBqbatch\\-{escaped(name)}\\fR(1)", text) for name, (_, text) in COMMANDS.items())
+    lines += [".SH OPTIONS", *_parameters(command, "qbatch")]
+    found["qbatch.1"] = "\n".join([*lines, *_tail(EXIT_CODES, PBS_COMMANDS)]) + "\n"
     for name, (_, summary) in COMMANDS.items():
         found[f"qbatch-{name}.1"] = _page(name, summary)
     return found
@@ -97,29 +103,19 @@ def _tail(codes: dict[str, str], names: Iterable[str]) -> Iterator[str]:
 
 def _pbs_page(name: str) -> str:
     command = command_of(name)
-    said = help_of(command)
-    lines = [*_head(name, said.summary, "PBS commands of qbatch"), ".SH SYNOPSIS", ".nf"]
+    summary, paragraphs, options = help_of(command)
+    lines = [*_head(name, summary, "PBS commands of qbatch"), ".SH SYNOPSIS", ".nf"]
     lines += [escaped(line) for line in re.sub(r"\n +", "\n    ", command.usage).splitlines()]
-    lines += [".fi", ".SH DESCRIPTION", _marked(f"{said.summary[0].upper()}{said.summary[1:]}.")]
-    for paragraph in said.paragraphs:
+    lines += [".fi", ".SH DESCRIPTION", _marked(f"{summary[0].upper()}{summary[1:]}.")]
+    for paragraph in paragraphs:
         lines += [".PP", _marked(paragraph)]
     lines.append(".SH OPTIONS")
     lines += _terms(
         (f"\\fB{escaped(option)}\\fR" + (f" \\fI{escaped(argument)}\\fR" if argument else ""), meaning)
-        for option, argument, meaning in said.options
+        for option, argument, meaning in options
     )
     others = [each for each in ("qbatch", *PBS_COMMANDS) if each != name]
     return "\n".join([*lines, *_tail(OWN_EXIT_CODES.get(name, PBS_EXIT_CODES), others)]) + "\n"
-
-
-def _overview() -> str:
-    command = typer.main.get_command(app)
-    lines = [*_head("qbatch", str(command.help), "qbatch"), ".SH SYNOPSIS"]
-    lines += ["\\fBqbatch\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR ..."]
-    lines += [".SH DESCRIPTION", _marked(str(command.help)), ".SH COMMANDS"]
-    lines += _terms((f"\\fBqbatch\\-{escaped(name)}\\fR(1)", text) for name, (_, text) in COMMANDS.items())
-    lines += [".SH OPTIONS", *_parameters(command, "qbatch")]
-    return "\n".join([*lines, *_tail(EXIT_CODES, PBS_COMMANDS)]) + "\n"
 
 
 def _page(name: str, summary: str) -> str:

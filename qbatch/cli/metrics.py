@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import check_choice, print_table, talk
 from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def metrics(
     elif sys.stdout.isatty():
         _print_rich_table(chosen)
     else:
-        _print_plain_table(chosen)
+        rows = [(metric.name, metric.unit, metric.formula, metric.source, metric.meaning) for metric in chosen]
+        print_table("", ["name", "unit", "formula", "source", "meaning"], rows, left=5)
 
 
 def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:
@@ -66,8 +67,7 @@ def _measure(results: list[str], policies: list[str], by: list[str], procs: int 
     from qbatch.reports.report.study import gather
 
     for key in by:
-        if key not in BREAKDOWNS:
-            raise UsageError(f"--by {key!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(key, BREAKDOWNS)}")
+        check_choice("--by", key, BREAKDOWNS)
     study = gather(results, policies=policies, procs=procs)
     if study.has_replicas:
         raise UsageError(
@@ -85,14 +85,6 @@ def _measure(results: list[str], policies: list[str], by: list[str], procs: int 
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         print_run(document)
-
-
-def _print_plain_table(table: tuple[Metric, ...]) -> None:
-    rows = [("name", "unit", "formula", "source", "meaning")]
-    rows += [(metric.name, metric.unit, metric.formula, metric.source, metric.meaning) for metric in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        typer.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _print_rich_table(table: tuple[Metric, ...]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from qbatch.cli.console import talk
 from qbatch.client import ClientSession
-from qbatch.model.errors import InputError, QbatchError
+from qbatch.model.errors import InputError
 from qbatch.results.shown import clean
 from qbatch.tui.tail import PIECE, Tail
 from qbatch.wire.errors import Refusal
@@ -45,41 +45,32 @@ def _places(files: OutputFiles, is_error: bool) -> tuple[str, ...]:
     return places
 
 
-def _not_started(files: OutputFiles) -> QbatchError:
-    number = files.job.partition(".")[0]
-    return Refusal(
-        "bad-state",
-        f"{files.job} has not started, so there is no output (state {files.state}; qbatch explain {number} shows why; --follow "
-        "waits)",
-    )
-
-
 def _print(files: OutputFiles, *, is_error: bool) -> None:
     places = _places(files, is_error)
     if files.is_waiting:
-        raise _not_started(files)
+        why = f"state {files.state}; qbatch explain {files.job.partition('.')[0]} shows why; --follow waits"
+        raise Refusal("bad-state", f"{files.job} has not started, so there is no output ({why})")
     tail = Tail(places)
     while data := _look(tail, files):
-        _write(data)
+        sys.stdout.buffer.write(data)  # unchanged: the output of a job need not be text
     sys.stdout.flush()
 
 
 def _look(tail: Tail, files: OutputFiles) -> bytes:
+    name = f"{files.job}: {clean(tail.places[-1])}"
     try:
         return tail.look().data
     except FileNotFoundError:
         if files.is_running:
             return b""  # the job is starting
         if ("o" if tail.places == files.output else "e") in files.removed:
-            raise InputError(
-                f"{files.job}: {clean(tail.places[-1])} was removed when the job had ended well (-R {files.removed})"
-            ) from None
+            raise InputError(f"{name} was removed when the job had ended well (-R {files.removed})") from None
         why = f" ({clean(files.comment)})" if "not delivered" in files.comment else "; was it moved or deleted?"
-        raise InputError(f"{files.job}: {clean(tail.places[-1])} is not there any more{why}") from None
+        raise InputError(f"{name} is not there any more{why}") from None
     except OSError as error:
-        raise InputError(f"{files.job}: {clean(tail.places[-1])} cannot be read: {error.strerror}") from None
+        raise InputError(f"{name} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise InputError(f"{files.job}: {clean(tail.places[-1])} is {error}") from None
+        raise InputError(f"{name} is {error}") from None
 
 
 def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> None:
@@ -91,7 +82,7 @@ def _follow(session: ClientSession, files: OutputFiles, *, is_error: bool) -> No
     while True:
         was_running = files.is_running
         data = _look(tail, files)
-        _write(data)
+        sys.stdout.buffer.write(data)
         sys.stdout.flush()
         if len(data) == PIECE:
             continue
@@ -119,9 +110,3 @@ def _until_started(session: ClientSession, files: OutputFiles) -> OutputFiles:
         time.sleep(PAUSE)
         files = session.ask(JobOutput(job=files.job), OutputFiles)
     return files
-
-
-def _write(data: bytes) -> None:
-    """Write bytes unchanged: the output of a job need not be text."""
-    if data:
-        sys.stdout.buffer.write(data)

@@ -25,8 +25,8 @@ from qbatch.model.errors import OutputError, UsageError, suggestion
 from qbatch.papers.registry import PAPERS, Paper, PaperOption, find_paper
 
 if TYPE_CHECKING:
-    from qbatch.papers.record import PaperOutcome, Table
-    from qbatch.sweeps.kept import Tell
+    from qbatch.papers.harness import Progress
+    from qbatch.papers.record import PaperOutcome
 
 SCHEMA = "qbatch.paper/1"
 
@@ -39,18 +39,13 @@ _MARKS = {
 _COMMON: dict[str, tuple[Any, Any]] = {
     "out": (str | None, typer.Option(None, metavar="DIR", help="Write results.md, tables.json, CSV, pictures.")),
     "as_json": (bool, typer.Option(False, "--json", help="Print JSON in place of the tables.")),
-    "check": (
-        bool,
-        typer.Option(
-            False,
-            "--check",
-            help="Exit with 1 if a verdict is not the known one (holds, or the one that the results document explains), or if "
-            "none is known for this seed and size.",
-        ),
-    ),
+    "check": (bool, typer.Option(False, "--check", help=(
+        "Exit with 1 if a verdict is not the known one (holds, or the one that the results document explains), or if none is "
+        "known for this seed and size."
+    ))),
     "list_papers": (bool, typer.Option(False, "--list", help="List the papers.")),
     "quiet": (bool, typer.Option(False, "--quiet", "-q", help="Print no progress and no notes.")),
-}
+}  # fmt: skip
 """The options of every paper: type and option by parameter."""
 
 
@@ -170,10 +165,13 @@ def _run(
         _check_folder(out)
     study = chosen.study(**{name: value for name, value in {"logs": logs, **given}.items() if value not in (None, [])})
     if not quiet:
-        _announce_compiler(chosen.kernels)
+        from qbatch.planning.kernels.jit import is_warm
+
+        if not all(is_warm(name) for name in chosen.kernels):
+            talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
     say: Callable[[str], None] = (lambda _: None) if quiet else talk
-    with _progress(is_quiet=quiet) as tell:
-        outcome = chosen.run(study, parts, Runner(tell, folder=None if out is None else Path(out) / "runs", say=say))
+    with _progress(is_quiet=quiet) as progress:
+        outcome = chosen.run(study, parts, Runner(progress, folder=None if out is None else Path(out) / "runs", say=say))
     document = _document(chosen, study.facts(parts), outcome)
     if out is not None:
         _write(out, document, outcome, is_quiet=quiet)
@@ -193,13 +191,6 @@ def _parts(chosen: Paper, wanted: list[str], left_out: list[str]) -> list[str]:
         if part in left_out:
             raise UsageError(f"--table {part} and --no-{part} contradict each other; leave one out")
     return [part for part in known if part in (wanted or chosen.parts) and part not in left_out]
-
-
-def _announce_compiler(kernels: tuple[str, ...]) -> None:
-    from qbatch.planning.kernels.jit import is_warm
-
-    if not all(is_warm(name) for name in kernels):
-        talk("compiling the kernels: once, about ten seconds; later runs load them from the cache")
 
 
 def _print_papers() -> None:
@@ -222,12 +213,8 @@ def _check(outcome: PaperOutcome) -> None:
         talk(f"check: {outcome.unknown}")
     if breaches or outcome.unknown:
         raise typer.Exit(1)
-    others = [
-        claim
-        for claim in outcome.claims
-        if claim.verdict not in ("holds", "cannot be checked on this log", "not decidable")
-    ]
-    names = ", ".join(f"{claim.name} ({claim.verdict})" for claim in others)
+    usual = ("holds", "cannot be checked on this log", "not decidable")
+    names = ", ".join(f"{claim.name} ({claim.verdict})" for claim in outcome.claims if claim.verdict not in usual)
     talk(f"check: every verdict is the known one{f'; known not to hold: {names}' if names else ''}")
 
 
@@ -244,9 +231,9 @@ def _check_folder(out: str) -> None:
 
 
 @contextmanager
-def _progress(*, is_quiet: bool) -> Iterator[Tell]:
+def _progress(*, is_quiet: bool) -> Iterator[Progress]:
     """Show a progress bar for each experiment on stderr if it is a terminal; yield the function that moves the bars."""
-    from qbatch.sweeps.kept import silent
+    from qbatch.papers.harness import silent
 
     if is_quiet or not sys.stderr.isatty():
         yield silent
@@ -286,8 +273,12 @@ def _write(out: str, document: dict[str, Any], outcome: PaperOutcome, *, is_quie
     from qbatch.results.output import whole_file
 
     for table in outcome.tables:
+        text, keys = io.StringIO(newline=""), [column.key for column in table.columns]
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(keys)
+        rows.writerows([["" if row.get(key) is None else row[key] for key in keys] for row in table.rows])
         with whole_file(os.path.join(out, f"{table.name}.csv")) as file:
-            file.write(_csv(table))
+            file.write(text.getvalue().encode())
     for name, draw in outcome.pictures.items():
         with styled():
             picture = draw()
@@ -301,15 +292,6 @@ def _write(out: str, document: dict[str, Any], outcome: PaperOutcome, *, is_quie
         talk(f"wrote {out}: results.md, tables.json, {len(outcome.tables)} tables, {len(outcome.pictures)} pictures")
 
 
-def _csv(table: Table) -> bytes:
-    keys = [column.key for column in table.columns]
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(keys)
-    rows.writerows([["" if row.get(key) is None else row[key] for key in keys] for row in table.rows])
-    return text.getvalue().encode()
-
-
 def _print(outcome: PaperOutcome, *, is_quiet: bool) -> None:
     if not is_quiet:
         for note in outcome.notes:
@@ -320,10 +302,6 @@ def _print(outcome: PaperOutcome, *, is_quiet: bool) -> None:
         for note in table.notes:
             typer.echo(f"note: {note}")
         typer.echo("")
-    _print_claims(outcome)
-
-
-def _print_claims(outcome: PaperOutcome) -> None:
     typer.echo("What the paper claims")
     for claim in outcome.claims:
         typer.echo(f"  {_MARKS[claim.verdict]:<4}{claim.name}: {claim.verdict}")
@@ -332,10 +310,7 @@ def _print_claims(outcome: PaperOutcome) -> None:
         if claim.together:
             texts.append(f"Taken together (no part of the verdict): {claim.together}.")
         if claim.why:
-            texts.append(f"{_because(claim.verdict)}: {claim.why}.")
+            because = "Our best explanation" if claim.verdict == "does not hold" else "Why"
+            texts.append(f"{because}: {claim.why}.")
         for line in (line for one in texts for line in textwrap.wrap(one, 104)):
             typer.echo(f"        {line}")
-
-
-def _because(verdict: str) -> str:
-    return "Our best explanation" if verdict == "does not hold" else "Why"

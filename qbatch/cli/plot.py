@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import refuse_given, talk
 from qbatch.model.errors import UsageError
 
 
@@ -57,27 +56,19 @@ def plot(
     """Draw a picture of a result (Gantt chart, utilisation, queue, waits, slowdowns, estimates) or of a sweep."""
     from qbatch.sweeps.table import is_sweep
 
-    of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
     if is_sweep(result):
-        of_result = {
-            "--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs,
-        }  # fmt: skip
-        _refuse(f"{result} is a sweep", "--x, --y, --by and --where", of_result)
+        of_result = {"--kind": kind, "--policy": policy, "--from": begin, "--to": end, "--procs": procs}
+        refuse_given(f"{result} is a sweep: its pictures take --x, --y, --by and --where", of_result)
         _plot_sweep(
             result, out, x, y or "wait_mean_s", by or "policy", where or [], title, log_scale=log_scale, columns=columns,
             is_grey=grey,
         )  # fmt: skip
         return
-    _refuse(f"{result} is no sweep", "--kind", of_sweep)
+    of_sweep = {"--x": x, "--y": y, "--by": by, "--where": where, "--log-scale": log_scale}
+    refuse_given(f"{result} is no sweep: its pictures take --kind", of_sweep)
     if kind is None:
         raise UsageError(f"--kind is missing: name the picture of {result}, one of {', '.join(each.value for each in Kind)}")
     _plot_result(result, kind, out, policy, begin, end, procs, colour_by, title, columns=columns, is_grey=grey)
-
-
-def _refuse(what: str, takes: str, others: Mapping[str, object]) -> None:
-    names = ", ".join(name for name, value in others.items() if value)
-    if names:
-        raise UsageError(f"{what}: its pictures take {takes}; leave out {names}")
 
 
 def _plot_sweep(

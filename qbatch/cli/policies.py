@@ -22,16 +22,14 @@ def policies(
     if as_json:
         entries = [
             {
-                "name": name,
-                "meaning": entry.meaning,
-                "source": entry.source,
+                "name": name, "meaning": entry.meaning, "source": entry.source,
                 "parameters": [
                     {"name": each.name, "values": each.values, "default": each.default, "meaning": each.meaning}
                     for each in entry.parameters
                 ],
             }
             for name, entry in POLICIES.items()
-        ]
+        ]  # fmt: skip
         typer.echo(json.dumps({"schema": "qbatch.policies/1", "policies": entries, "announced": announced}, indent=2))
         return
     rows = []
@@ -61,37 +59,26 @@ def policy_show(socket: Annotated[str | None, typer.Option("--socket", help="Soc
 def policy_set(
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="Policy, as in --policy.")],
     pool: Annotated[str, typer.Option("--pool", help="Change only this pool.")] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the effect on jobs and promises.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the effect on jobs and promises.")] = False,
     socket: Annotated[str | None, typer.Option("--socket", help="Socket of the daemon.")] = None,
 ) -> None:
     """Change the policy until the configuration names another; print the effect on jobs and promises first."""
+    import subprocess
+    import sys
+
     from qbatch.cli.console import talk
     from qbatch.cli.daemon_answers import ask
     from qbatch.policies import load_policy
+    from qbatch.policies.registry import POLICIES
     from qbatch.wire import records, requests
 
-    if policy.partition(":")[0] in _registered():
+    if policy.partition(":")[0] in POLICIES:
         load_policy(policy)
     said = ask(requests.PolicySet(policy=policy, pool=pool, is_dry_run=True), records.Text, socket)
     if dry_run:
         typer.echo(said.text, nl=False)
         return
     talk(said.text.rstrip())
-    _warm(policy)
-    ask(requests.PolicySet(policy=policy, pool=pool), records.Text, socket)
-
-
-def _registered() -> set[str]:
-    from qbatch.policies.registry import POLICIES
-
-    return set(POLICIES)
-
-
-def _warm(policy: str) -> None:
-    """Compile the kernels of a policy here, so that the daemon finds them in the cache."""
-    import subprocess
-    import sys
-
+    # Compile the kernels of the policy here, so that the daemon finds them in the cache.
     subprocess.run([sys.executable, "-m", "qbatch.daemon.warm", policy], check=False, stderr=subprocess.DEVNULL)
+    ask(requests.PolicySet(policy=policy, pool=pool), records.Text, socket)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import check_choice, refuse_given, talk
 from qbatch.cli.replay_outputs import (
     Shown,
     check_outputs,
@@ -18,12 +18,12 @@ from qbatch.cli.replay_outputs import (
     write_swf,
 )
 from qbatch.library.progress import progress_bars
-from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
     from qbatch.library.experiment import Experiment
     from qbatch.model.machine import Machine
-    from qbatch.model.record import Schedule, Workload
+    from qbatch.model.record import Schedule
     from qbatch.planning.policy import Policy
     from qbatch.workloads import Log
 
@@ -68,84 +68,90 @@ def replay(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Replay a workload log under one or more policies and compare them."""
+    from qbatch.cli.stepping import step_through
+    from qbatch.library.experiment import check_load, distinct, experiment_of, machine_of, warmup_of
     from qbatch.metrics import BREAKDOWNS
-    from qbatch.simulation import DRIVERS
+    from qbatch.policies import load_policy
+    from qbatch.simulation import DRIVERS, Options
+    from qbatch.workloads import read_log
 
-    _check_choice("--driver", driver, DRIVERS)
+    check_choice("--driver", driver, DRIVERS)
     for key in by or []:
-        _check_choice("--by", key, tuple(BREAKDOWNS))
+        check_choice("--by", key, BREAKDOWNS)
     shown = Shown(
         out=out, jobs=jobs, by=tuple(by or ()), is_json=as_json, is_audited=audit, driver=driver, is_quiet=quiet,
         is_whole=show_all,
     )  # fmt: skip
     if source is not None:
-        others = {
+        refuse_given(f"--source {source}: a source generates its jobs itself", {
             "LOG": log, "--procs": procs, "--from": since, "--to": before, "--first": first, "--deadlines": deadlines,
             "--skipped": skipped, "--swf": swf, "--explain": explain, "--step": step, "--closed": closed, "--no-kill": no_kill,
             "--lenient": lenient, "--load": load != 1.0, "--warmup": warmup != "0", "--estimates": estimates != "log",
-        }  # fmt: skip
-        _replay_source(source, policy or ["taskqueues"], others, machine, seed, shown)
+        })  # fmt: skip
+        _replay_source(source, policy or ["taskqueues"], machine, seed, shown)
         return
     if log is None:
         raise UsageError("a LOG is missing; name a workload log (- is stdin), or a --source such as closed:N=16")
     check_outputs(log, out, jobs, swf, skipped, policy or DEFAULT_POLICIES)
-    experiment, chosen = _experiment(
-        log, policy or DEFAULT_POLICIES, lenient=lenient, procs=procs, machine=machine, skipped=skipped, deadlines=deadlines,
-        warmup=warmup, load=load, estimates=estimates, seed=seed, kill=not no_kill, since=since, before=before, first=first,
-    )  # fmt: skip
+    check_load(load)
+    chosen = distinct([load_policy(text) for text in policy or DEFAULT_POLICIES])
+    read = read_log(log, lenient=lenient)
+    hosts = machine_of(read, procs, machine)
+    given = Options(
+        load=load, estimates=estimates, seed=seed, kill=not no_kill, since=since, before=before, first=first, **warmup_of(warmup)
+    )
+    if skipped is not None:
+        _write_skipped(read, hosts, skipped)
+    latest = None
+    if deadlines is not None:
+        from qbatch.workloads.transform import read_deadlines
+
+        latest = read_deadlines(deadlines, read)
+    experiment = experiment_of(read, hosts, given, latest)
     if not quiet:
         for note in experiment.notes(chosen):
             talk(f"note: {note}")
     if explain is not None or step:
-        _check_text_only({
+        refuse_given("--explain and --step print text only", {
             "--out": out, "--jobs": jobs, "--swf": swf, "--json": as_json, "--by": by, "--audit": audit, "--closed": closed,
         })  # fmt: skip
-        if step:
-            from qbatch.cli.stepping import step_through
+    if step:
+        step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
+    elif explain is not None:
+        from qbatch.simulation.story import tell_story
 
-            step_through(experiment.work, experiment.machine, chosen, at_once=show_all)
-        else:
-            _explain(experiment.work, experiment.machine, chosen, str(explain))
-        return
-    _replay_log(experiment, chosen, shown, swf, is_closed=closed)
-
-
-def _experiment(
-    log: str, policies: list[str], *, lenient: bool, procs: int | None, machine: Text, skipped: Text, deadlines: Text,
-    warmup: str, load: float, **options: Any,
-) -> tuple[Experiment, list[Policy]]:  # fmt: skip
-    """Read the inputs and return the experiment on them; list the skipped jobs first, if that was asked for."""
-    from qbatch.library.experiment import check_load, distinct, experiment_of, machine_of, warmup_of
-    from qbatch.policies import load_policy
-    from qbatch.simulation import Options
-    from qbatch.workloads import read_log
-
-    check_load(load)
-    chosen = distinct([load_policy(text) for text in policies])
-    read = read_log(log, lenient=lenient)
-    hosts = machine_of(read, procs, machine)
-    given = Options(load=load, **options, **warmup_of(warmup))
-    _write_skipped(read, hosts, skipped)
-    return experiment_of(read, hosts, given, _deadlines(deadlines, read)), chosen
-
-
-def _replay_source(
-    source: str, policies: list[str], others: dict[str, Any], machine: Text, seed: int, shown: Shown
-) -> None:
-    from qbatch.cli.replay_source import replay_source
-
-    replay_source(source, policies, others, machine=machine, seed=seed, shown=shown)
+        for each in chosen:
+            for line in tell_story(experiment.work, experiment.machine, each, explain):
+                typer.echo(line)
+    else:
+        _replay_log(experiment, chosen, shown, swf, is_closed=closed)
 
 
 def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf: Text, *, is_closed: bool) -> None:
     """Run the policies and write their results."""
+    from qbatch.planning.kernels.jit import when_loaded
+    from qbatch.planning.policy import name_of
+    from qbatch.simulation.drivers import is_compiling
+
     if is_closed:
         experiment = experiment.closed()
         if not shown.is_quiet:
             talk(f"note: {experiment.note_of_users()}")
-    else:
-        _announce_compiler(chosen, experiment, shown)
-    schedules = [_run(experiment, each, shown) for each in chosen]
+    elif not shown.is_quiet and shown.driver != "engine":
+
+        def announce() -> None:
+            if any(is_compiling(experiment.work, experiment.machine, policy) for policy in chosen):
+                talk("compiling the kernels once, which takes about fifteen seconds; later runs load them from the cache")
+
+        when_loaded(announce)
+    work = experiment.work
+    ends = int(work.submit[0]), int(work.submit[-1])
+    schedules = []
+    for policy in chosen:
+        with progress_bars(name_of(policy), len(work), *ends, is_quiet=shown.is_quiet) as progress:
+            schedules.append(
+                experiment.schedule(policy, driver=shown.driver, is_audited=shown.is_audited, progress=progress)
+            )
     document = experiment.document(schedules, shown.by, ["qbatch", *sys.argv[1:]])
     write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)
     if swf is not None:
@@ -156,63 +162,44 @@ def _replay_log(experiment: Experiment, chosen: list[Policy], shown: Shown, swf:
     check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
-def _run(experiment: Experiment, policy: Policy, shown: Shown) -> Schedule:
+def _replay_source(text: str, policies: list[str], machine: Text, seed: int, shown: Shown) -> None:
+    """Run policies on the jobs of a model that reacts to the schedule, and print the record."""
+    from qbatch.library.experiment import distinct, document_of
     from qbatch.planning.policy import name_of
+    from qbatch.policies import load_policy
+    from qbatch.simulation import run
+    from qbatch.simulation.network import NetworkSource
+    from qbatch.simulation.prepare import Options
+    from qbatch.workloads.machines import load_machine
+    from qbatch.workloads.network import read_network
 
-    work = experiment.work
-    ends = int(work.submit[0]), int(work.submit[-1])
-    with progress_bars(name_of(policy), len(work), *ends, is_quiet=shown.is_quiet) as progress:
-        return experiment.schedule(policy, driver=shown.driver, is_audited=shown.is_audited, progress=progress)
-
-
-def _announce_compiler(policies: list[Policy], experiment: Experiment, shown: Shown) -> None:
-    from qbatch.planning.kernels.jit import when_loaded
-    from qbatch.simulation.drivers import is_compiling
-
-    def announce() -> None:
-        if any(is_compiling(experiment.work, experiment.machine, policy) for policy in policies):
-            talk("compiling the kernels once, which takes about fifteen seconds; later runs load them from the cache")
-
-    if not shown.is_quiet and shown.driver != "engine":
-        when_loaded(announce)
-
-
-def _deadlines(path: Text, log: Log) -> Any:
-    if path is None:
-        return None
-    from qbatch.workloads.transform import read_deadlines
-
-    return read_deadlines(path, log)
-
-
-def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"{option} {value!r}: use one of {', '.join(known)}{suggestion(value, known)}")
+    check_outputs(None, shown.out, shown.jobs, None, None, policies)
+    network = read_network(text)
+    hosts = network.machine() if machine is None else load_machine(machine)
+    chosen = distinct([load_policy(each) for each in policies])
+    if shown.driver == "compiled":
+        raise UsageError("--driver compiled: only the engine can run a source; leave it out")
+    schedules: list[Schedule] = []
+    for each in chosen:
+        with progress_bars(name_of(each), 0, 0, network.horizon, is_quiet=shown.is_quiet) as progress:
+            live = NetworkSource(network, seed)
+            schedules.append(run(live, hosts, each, is_audited=shown.is_audited, progress=progress))
+    work = schedules[0].workload
+    log = {"name": network.name, "sha256": None, "rows": len(work), "jobs": len(work), "notes": list[str]()}
+    facts = {"source": network.name, "options": {}}  # none of them applies to a source
+    command = ["qbatch", *sys.argv[1:]]
+    document = document_of(log, work, hosts, Options(seed=seed, kill=False), schedules, shown.by, facts, command)
+    write_outputs(document, schedules, out=shown.out, jobs=shown.jobs)
+    print_record(document, shown)
+    check_rejections(schedules, is_quiet=shown.is_quiet)
 
 
-def _check_text_only(others: dict[str, Any]) -> None:
-    """Refuse options that have no effect with --explain and --step."""
-    names = ", ".join(name for name, value in others.items() if value)
-    if names:
-        raise UsageError(f"--explain and --step print text only; leave out {names}")
-
-
-def _explain(work: Workload, machine: Machine, policies: list[Policy], job: str) -> None:
-    from qbatch.simulation.story import tell_story
-
-    for policy in policies:
-        for line in tell_story(work, machine, policy, job):
-            typer.echo(line)
-
-
-def _write_skipped(log: Log, machine: Machine, path: Text) -> None:
+def _write_skipped(log: Log, machine: Machine, path: str) -> None:
     """List the jobs that cannot run, before the replay: the list is needed most for a log of which no job can run."""
     from qbatch.results.output import whole_file
     from qbatch.results.skipped_jobs import write_skipped
     from qbatch.simulation.prepare import reasons_to_skip
 
-    if path is None:
-        return
     with whole_file(path) as file:
         write_skipped(file, log, reasons_to_skip(log, machine))
     unlisted = log.bad_rows - len(log.bad_lines)

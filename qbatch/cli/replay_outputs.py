@@ -144,35 +144,24 @@ def _as_simulated(log: Log, work: Workload) -> Log:
     for name, used in (("submit", work.submit), ("time_requested", work.estimate)):
         original = np.asarray(log[name])
         seconds = original.astype(np.float64)
-        seconds[work.log_row] = np.where(
-            (name == "time_requested") & (seconds[work.log_row] <= 0) & (work.estimate == work.logged_run),
-            seconds[work.log_row],
-            used / MICROSECONDS,
-        )
+        has_none = (name == "time_requested") & (seconds[work.log_row] <= 0) & (work.estimate == work.logged_run)
+        seconds[work.log_row] = np.where(has_none, seconds[work.log_row], used / MICROSECONDS)
         if not np.array_equal(seconds, original):
             columns[name] = seconds
     return replace(log, columns=columns, header=as_simulated(log.header))
 
 
-def _preempted(log: Log) -> Log:
-    """Return the log with the header ``Preemption: TS``: totals of suspended jobs, without their execution intervals."""
+def write_swf(log: Log, schedule: Schedule, path: str) -> None:
+    """Write the schedule of a log's jobs as SWF."""
     from dataclasses import replace
 
     import msgspec
-
-    from qbatch.workloads.header import keyword_of
-
-    lines = [line for line in log.header.lines if keyword_of(line) != "preemption"]
-    return replace(log, header=msgspec.structs.replace(log.header, lines=(*lines, "; Preemption: TS"), preemption="TS"))
-
-
-def write_swf(log: Log, schedule: Schedule, path: str) -> None:
-    """Write the schedule of a log's jobs as SWF."""
     import numpy as np
 
     from qbatch.model.record import MICROSECONDS
     from qbatch.results.output import whole_file
     from qbatch.workloads import write_schedule
+    from qbatch.workloads.header import keyword_of
     from qbatch.workloads.unfinished import unfinished_of
 
     work = schedule.workload
@@ -185,19 +174,14 @@ def write_swf(log: Log, schedule: Schedule, path: str) -> None:
         status = np.where((found.runs | found.waits)[work.log_row[rows]] & ~was_killed, 1, status)
     simulated, in_pieces = _as_simulated(log, work), []
     if schedule.pieces is not None:
-        simulated = _preempted(simulated)
+        # Totals of suspended jobs, without their execution intervals.
+        lines = [line for line in simulated.header.lines if keyword_of(line) != "preemption"]
+        header = msgspec.structs.replace(simulated.header, lines=(*lines, "; Preemption: TS"), preemption="TS")
+        simulated = replace(simulated, header=header)
         in_pieces = ["run times are from the first start to the end: jobs were suspended or resized"]
+    notes = [f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors", *in_pieces]
     with whole_file(path) as file:
         write_schedule(
-            file,
-            simulated,
-            work.log_row[rows],
-            wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
-            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS,
-            status=status,
-            procs=work.procs[rows],
-            notes=[
-                f"schedule simulated by qbatch, policy {schedule.policy}, on {work.procs_total} processors",
-                *in_pieces,
-            ],
-        )
+            file, simulated, work.log_row[rows], wait_s=(schedule.start - work.submit)[rows] / MICROSECONDS,
+            run_s=(schedule.end - schedule.start)[rows] / MICROSECONDS, status=status, procs=work.procs[rows], notes=notes,
+        )  # fmt: skip

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from qbatch.cli.console import talk
 from qbatch.model.errors import UsageError
 
-if TYPE_CHECKING:
-    from qbatch.reports.sweep_page import SweepWishes
-
 
 def report(
     results: Annotated[
-        list[str],
-        typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep."),
+        list[str], typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
     policy: Annotated[
@@ -31,40 +27,32 @@ def report(
     """Write one HTML page about results or a sweep: tables, every job on a time axis, differences, and the commands."""
     from qbatch.reports.report.page import Wishes, render
     from qbatch.reports.report.study import gather, with_baseline
-    from qbatch.reports.sweep_page import SweepWishes
+    from qbatch.reports.sweep_page import SweepWishes, render_sweep
     from qbatch.results.output import make_folder, whole_file
-    from qbatch.sweeps.table import is_sweep
+    from qbatch.sweeps.table import is_sweep, read_sweep
 
     if not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"--out {out}: a page ends in .html")
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
+    command = ("qbatch", *sys.argv[1:])
     if any(map(is_sweep, results)):
-        _report_sweep(results, out, policy, procs, SweepWishes(title, baseline, confidence, ("qbatch", *sys.argv[1:])))
-        return
-    study = with_baseline(gather(results, policies=policy or [], procs=procs), baseline)
-    page = render(study, Wishes(title, confidence, ("qbatch", *sys.argv[1:]))).encode(errors="backslashreplace")
+        if len(results) > 1:
+            raise UsageError(f"{results[0]}, {results[1]}: a page is about one sweep, or about results; name one")
+        if policy or procs is not None:
+            raise UsageError(f"{results[0]} is a sweep: leave out {'--policy' if policy else '--procs'}")
+        sweep, notes = read_sweep(results[0]), list[str]()
+        text = render_sweep(sweep, SweepWishes(title, baseline, confidence, command))
+        what = f"{sweep.document['runs']:,} runs"
+    else:
+        study = with_baseline(gather(results, policies=policy or [], procs=procs), baseline)
+        notes, text = list(study.notes), render(study, Wishes(title, confidence, command))
+        jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
+        what = f"{jobs:,} jobs, {', '.join(study.policies)}"
+    page = text.encode(errors="backslashreplace")
     make_folder(out)
     with whole_file(out) as file:
         file.write(page)
-    for note in study.notes:
+    for note in notes:
         talk(f"note: {note}")
-    jobs = max(int(schedule.ran.sum()) for schedule in study.first.result.schedules)
-    talk(f"wrote {out}: {jobs:,} jobs, {', '.join(study.policies)}; {len(page) / 1e6:.1f} MB")
-
-
-def _report_sweep(paths: list[str], out: str, policy: list[str] | None, procs: int | None, wishes: SweepWishes) -> None:
-    from qbatch.reports.sweep_page import render_sweep
-    from qbatch.results.output import make_folder, whole_file
-    from qbatch.sweeps.table import read_sweep
-
-    if len(paths) > 1:
-        raise UsageError(f"{paths[0]}, {paths[1]}: a page is about one sweep, or about results; name one")
-    if policy or procs is not None:
-        raise UsageError(f"{paths[0]} is a sweep: leave out {'--policy' if policy else '--procs'}")
-    sweep = read_sweep(paths[0])
-    page = render_sweep(sweep, wishes).encode(errors="backslashreplace")
-    make_folder(out)
-    with whole_file(out) as file:
-        file.write(page)
-    talk(f"wrote {out}: {sweep.document['runs']:,} runs; {len(page) / 1e6:.1f} MB")
+    talk(f"wrote {out}: {what}; {len(page) / 1e6:.1f} MB")

@@ -66,10 +66,12 @@ def run(
     server = PrivateServer(*arguments, config=None if config is None else str(config), is_torque=torque, is_kept=keep)
     try:
         server.start()
-        said = _wait_until_up(server)
-        if isinstance(said, int):
-            raise typer.Exit(128 + said)
-        if said is not None:
+        while (said := server.hear()) is None:
+            for number in ENDING:
+                if number in signal.sigpending():
+                    raise typer.Exit(128 + number)
+            time.sleep(0.005)
+        if not isinstance(said, str):
             raise failure(said)
         code = _attend(server, command)
     finally:
@@ -99,18 +101,6 @@ def _cannot_run(name: str) -> int:
         return NOT_EXECUTABLE
     talk(f"qbatch run: {name}: {'No such file or directory' if '/' in name else 'command not found'}")
     return NOT_FOUND
-
-
-def _wait_until_up(server: PrivateServer) -> ServerEnded | int | None:
-    """Wait until the server answers: None; or how it ended; or the number of a signal that arrived meanwhile."""
-    while True:
-        said = server.hear()
-        if said is not None:
-            return None if isinstance(said, str) else said
-        for number in ENDING:
-            if number in signal.sigpending():
-                return int(number)
-        time.sleep(0.005)
 
 
 def _attend(server: PrivateServer, command: list[str]) -> int:

@@ -41,13 +41,19 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
         + [_text(result["metrics"].get(name), metric.unit, is_whole) for result in results]
         for name, metric in shown.items()
     ]
-    title = (
-        f"{short_name(document['log']['name'])}: {document['log']['jobs']} jobs on {document['machine']['procs']} "
-        "processors"
-    )
+    log, procs = document["log"], document["machine"]["procs"]
+    title = f"{short_name(log['name'])}: {log['jobs']} jobs on {procs} processors"
     print_table(title, ["metric", *policies], rows)
     for key in results[0].get("by", {}):
-        _print_breakdown(key, results, is_whole)
+        rows = [
+            [group["label"], result["policy"], _text(group["jobs"], "jobs", is_whole)]
+            + [_text(group["metrics"].get(name), "s" if name.endswith("_s") else "", is_whole) for name in _OF_PARTS]
+            for result in results
+            for group in result["by"][key]
+        ]
+        names = _OF_PARTS if is_whole else tuple(map(words_of, _OF_PARTS))
+        typer.echo("")
+        print_table(f"by {key}", [key, "policy", "jobs", *names], rows, left=2)
     facts = run_facts(document)
     if not is_whole:
         facts.append(("more", "--all shows every metric by its name, in seconds"))
@@ -59,17 +65,3 @@ def print_run(document: dict[str, Any], *, is_whole: bool = True) -> None:
 
 def _text(value: float | int | None, unit: str, is_whole: bool) -> str:
     return number_text(value, unit) if is_whole else value_text(value, unit)
-
-
-def _print_breakdown(key: str, results: list[dict[str, Any]], is_whole: bool) -> None:
-    from qbatch.metrics.table import words_of
-
-    rows = [
-        [group["label"], result["policy"], _text(group["jobs"], "jobs", is_whole)]
-        + [_text(group["metrics"].get(name), "s" if name.endswith("_s") else "", is_whole) for name in _OF_PARTS]
-        for result in results
-        for group in result["by"][key]
-    ]
-    typer.echo("")
-    names = _OF_PARTS if is_whole else tuple(map(words_of, _OF_PARTS))
-    print_table(f"by {key}", [key, "policy", "jobs", *names], rows, left=2)

@@ -1,17 +1,20 @@
-"""``qbatch status|queues|hosts|explain|forecast|history|time|reload|check``: requests to a running daemon."""
+"""``qbatch status|queues|hosts|explain|forecast|history|time|reload|check|backup|restore``: the daemon and its store."""
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import msgspec
 import typer
 
 from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import ask, print_json
+from qbatch.cli.which_daemon import STATE
 from qbatch.model.errors import UsageError
 from qbatch.results.shown import clean, moment, span, status_of, wait_of
-from qbatch.wire import records, requests
+from qbatch.wire import paths, records, requests
 from qbatch.wire.resources import format_size
 
 _JSON = typer.Option(False, "--json", help="Print all fields as JSON.")
@@ -33,9 +36,7 @@ def status(
         return
     clock = server.clock or records.ClockRecord(mode="real", now=0)
     speed = "" if clock.mode == "real" else " as fast as it can" if not clock.speed else f" x{clock.speed:g}"
-    log = (
-        f", {clock.log_arrived} of {clock.log_jobs} jobs of the log have arrived" if clock.log_jobs is not None else ""
-    )
+    log = "" if clock.log_jobs is None else f", {clock.log_arrived} of {clock.log_jobs} jobs of the log have arrived"
     counts = ", ".join(f"{count} {letter}" for letter, count in sorted(server.counts.items())) or "none"
     lines = [
         ("server", f"{server.name} (qbatch {server.version}, process {server.pid}), {server.state}"),
@@ -47,25 +48,20 @@ def status(
         ("store", server.store),
         ("configuration", server.config),
     ]
-    lines += [("slice" if len(server.phases) == 1 else f"{phase.pool}", _phase(phase)) for phase in server.phases]
-    if server.forecast_error:
-        error = server.forecast_error
-        lines.append(
-            ("forecasts", f"off by {error['mean_absolute_s']:.0f} s on average over {error['count']:.0f} jobs")
-        )
+    for phase in server.phases:  # the current one and its end, those that follow, and the jobs on disk
+        text = phase.name
+        if phase.until is not None:
+            turns = "".join(f"; {name} jobs from {moment(at)}" for name, at in phase.following.items())
+            count, jobs = phase.on_disk, "job" if phase.on_disk == 1 else "jobs"
+            disk = f"; {count} {jobs} on disk ({phase.procs_on_disk} processors)" if count else ""
+            text = f"{phase.name} until {moment(phase.until)}{turns}{disk}"
+        lines.append(("slice" if len(server.phases) == 1 else phase.pool, text))
+    if error := server.forecast_error:
+        text = f"off by {error['mean_absolute_s']:.0f} s on average over {error['count']:.0f} jobs"
+        lines.append(("forecasts", text))
     lines += [("problem", problem) for problem in server.problems]
     for name, text in lines:
         sys.stdout.write(f"{name + ':':<15}{text}\n")
-
-
-def _phase(phase: records.PhaseRecord) -> str:
-    """Return the current phase and its end, the phases that follow, and the jobs on disk."""
-    if phase.until is None:
-        return phase.name
-    turns = "".join(f"; {name} jobs from {moment(at)}" for name, at in phase.following.items())
-    count, jobs = phase.on_disk, "job" if phase.on_disk == 1 else "jobs"
-    disk = f"; {count} {jobs} on disk ({phase.procs_on_disk} processors)" if count else ""
-    return f"{phase.name} until {moment(phase.until)}{turns}{disk}"
 
 
 def queues(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
@@ -86,9 +82,8 @@ def queues(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
             [queue.name, queue.pool, "yes" if queue.enabled else "no", "yes" if queue.started else "no",
              str(count("Q", 0)), str(count("R", 0)), str(count("H", 0)), queue.policy, ", ".join(limits) or "-"]
         )  # fmt: skip
-    print_table(
-        "", ["queue", "pool", "enabled", "started", "queued", "running", "held", "policy", "limits"], rows, left=4
-    )
+    headings = ["queue", "pool", "enabled", "started", "queued", "running", "held", "policy", "limits"]
+    print_table("", headings, rows, left=4)
 
 
 def hosts(json: bool = _JSON, socket: str | None = _SOCKET) -> None:
@@ -126,9 +121,8 @@ def explain(
     if said.promised is not None:
         sys.stdout.write(f"promised to start by {moment(said.promised)}, in {span(said.promised - said.now)}\n")
     if said.estimated_start is not None:
-        sys.stdout.write(
-            f"expected to start {moment(said.estimated_start)}, in {span(said.estimated_start - said.now)}\n"
-        )
+        at, in_ = moment(said.estimated_start), span(said.estimated_start - said.now)
+        sys.stdout.write(f"expected to start {at}, in {in_}\n")
     elif said.no_estimate:
         sys.stdout.write(f"no forecast: {clean(said.no_estimate)}\n")
     sys.stdout.write(f"said by {said.said_by} ({said.code})\n")
@@ -176,7 +170,15 @@ def history(
         users=(user,) if user else (), queues=(queue,) if queue else (), name=name, status=status_,
         since=_instant(since, "--since"), until=_instant(until, "--until"), limit=limit,
     )  # fmt: skip
-    said = _pages(request, limit, socket)
+    found: list[records.JobRecord] = []
+    while True:
+        request = msgspec.structs.replace(request, limit=min(limit - len(found), 1000))
+        page = ask(request, records.Jobs, socket)
+        found += page.jobs
+        if not page.next or len(found) >= limit:
+            break
+        request = msgspec.structs.replace(request, after=page.next)
+    said = msgspec.structs.replace(page, jobs=tuple(found))
     if json:
         print_json("history", said)
         return
@@ -192,17 +194,6 @@ def history(
     print_table("", _with_deadlines(headings, rows, [job.deadline for job in said.jobs], 8), rows, left=4)
     if said.next:
         talk(f"there are more; show them with --limit {limit * 10}, or narrow the search")
-
-
-def _pages(request: requests.History, limit: int, socket: str | None) -> records.Jobs:
-    """Return up to ``limit`` finished jobs, page by page."""
-    found: list[records.JobRecord] = []
-    while True:
-        page = ask(msgspec.structs.replace(request, limit=min(limit - len(found), 1000)), records.Jobs, socket)
-        found += page.jobs
-        if not page.next or len(found) >= limit:
-            return msgspec.structs.replace(page, jobs=tuple(found))
-        request = msgspec.structs.replace(request, after=page.next)
 
 
 def _instant(text: str, option: str) -> int | None:
@@ -259,3 +250,21 @@ def reload(socket: str | None = _SOCKET) -> None:
 def check(socket: str | None = _SOCKET) -> None:
     """Check the store, every row of it, and the invariants of the running state."""
     sys.stdout.write(ask(requests.Check(), records.Text, socket, timeout=600.0).text)
+
+
+def backup(
+    file: Path = typer.Argument(..., metavar="FILE", help="File to create."),
+    socket: str | None = _SOCKET,
+) -> None:
+    """Write a complete and consistent copy of the store while the daemon runs."""
+    talk(ask(requests.Backup(path=os.path.abspath(file)), records.Done, socket, timeout=600.0).text)
+
+
+def restore(
+    file: Path = typer.Argument(..., metavar="FILE", help="A file that qbatch backup wrote."),
+    state: Path | None = STATE,
+) -> None:
+    """Replace the store with a backup and keep the old store next to it.  The daemon must not run."""
+    from qbatch.daemon.restore import restore_backup
+
+    talk(restore_backup(file, paths.state_directory()))

@@ -11,7 +11,7 @@ from qbatch.cli.console import print_table, talk
 from qbatch.cli.daemon_answers import ask, print_json
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.results.shown import clean, moment
-from qbatch.wire.records import ShadowRecord, Shadows
+from qbatch.wire.records import Shadows
 from qbatch.wire.requests import Shadow
 
 _ACTIONS = ("show", "set", "off")
@@ -50,18 +50,27 @@ def shadow(
         said = ask(Shadow(), Shadows, socket)
         if watch and sys.stdout.isatty():
             sys.stdout.write("\x1b[H\x1b[2J")
-        _show(said, is_json=json)
+        if json:
+            print_json("shadows", said)
+        else:
+            _show(said)
         if not watch:
             return
         time.sleep(watch)
 
 
-def _show(said: Shadows, *, is_json: bool) -> None:
-    if is_json:
-        print_json("shadows", said)
-        return
-    if said.policies:
-        print_table("", _HEADINGS, [_cells(row) for row in said.policies], left=2)
+def _show(said: Shadows) -> None:
+    rows = [
+        [
+            row.policy + (" (real)" if row.is_real else ""), row.pool, str(row.started), str(row.ended), str(row.waiting),
+            *("-" if wait is None else f"{wait:.1f}" for wait in (row.wait_mean_s, row.wait_max_s)),
+            "-" if row.bounded_slowdown_mean is None else f"{row.bounded_slowdown_mean:.2f}",
+            "-" if row.utilisation is None else f"{100 * row.utilisation:.1f} %", str(row.provisional or "-"),
+        ]
+        for row in said.policies
+    ]  # fmt: skip
+    if rows:
+        print_table("", _HEADINGS, rows, left=2)
     if said.since is None:
         talk("there are no what-if policies; set some with: qbatch shadow set fcfs conservative")
     elif said.made is not None:
@@ -70,22 +79,3 @@ def _show(said: Shadows, *, is_json: bool) -> None:
         talk(since + (hint if any(row.provisional for row in said.policies) else ""))
     if said.note:
         talk(f"note: {clean(said.note)}")
-
-
-def _cells(row: ShadowRecord) -> list[str]:
-    return [
-        row.policy + (" (real)" if row.is_real else ""),
-        row.pool,
-        str(row.started),
-        str(row.ended),
-        str(row.waiting),
-        _seconds(row.wait_mean_s),
-        _seconds(row.wait_max_s),
-        "-" if row.bounded_slowdown_mean is None else f"{row.bounded_slowdown_mean:.2f}",
-        "-" if row.utilisation is None else f"{100 * row.utilisation:.1f} %",
-        str(row.provisional) if row.provisional else "-",
-    ]
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"

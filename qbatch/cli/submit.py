@@ -10,7 +10,6 @@ import typer
 from qbatch.cli.console import talk
 from qbatch.cli.daemon_answers import ask, print_json, report_outcomes
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.quote import Quote
 from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Spec, Submit, Wait
 
@@ -38,11 +37,15 @@ def submit(
     socket: str | None = typer.Option(None, "--socket", help="Socket of the daemon."),
 ) -> None:
     """Queue a job and print its identifier.  (qsub does the same with PBS options and #PBS lines.)"""
+    import msgspec
+
+    from qbatch.cli.pbs.qsub import uploaded
+    from qbatch.client import ClientSession
+    from qbatch.results.shown import moment
     from qbatch.wire.resources import parse_duration, parse_resources
 
     options: list[str] = []
-    given = [("-N", name), ("-q", queue), ("-o", output), ("-e", error), ("-J", array)]
-    for letter, value in given:
+    for letter, value in (("-N", name), ("-q", queue), ("-o", output), ("-e", error), ("-J", array)):
         options += [letter, value] if value else []
     if depend:
         options += ["-W", f"depend={depend}"]
@@ -59,21 +62,29 @@ def submit(
     if walltime:
         options += ["-l", f"walltime={walltime}"]
     spec = _specification(options, list(command or []))
-    changes: dict[str, object] = {}
+    changes: dict[str, object] = {} if exit_status is None else {"fate": exit_status}
     if runtime:
         try:
             changes["runtime"] = parse_duration(runtime)
         except ValueError as problem:
             raise UsageError(f"--runtime {problem}") from None
-    if exit_status is not None:
-        changes["fate"] = exit_status
-    import msgspec
-
     spec = msgspec.structs.replace(spec, **changes)
-    if not dry_run:
-        spec = _uploaded(spec, socket)
-    said = ask(Submit(spec=spec, is_dry_run=dry_run), SubmissionRecord, socket)
-    _show(said, as_json=json)
+    with ClientSession(socket, timeout=60.0) as session:
+        if not dry_run:
+            spec = uploaded(session, spec)
+        said = session.ask(Submit(spec=spec, is_dry_run=dry_run), SubmissionRecord)
+    if json:
+        print_json("submitted", said)
+    else:
+        sys.stdout.write(f"{said.job or said.comment}\n")
+        instants = {} if said.quote is None else {
+            "start": said.quote.start, "end": said.quote.end, "earliest deadline": said.quote.earliest_deadline,
+        }  # fmt: skip
+        told = ", ".join(f"{name} {moment(at)}" for name, at in instants.items() if at is not None)
+        if told and said.quote is not None:
+            price = "" if said.quote.price is None else f", price {said.quote.price / 1e6:g} processor-hours"
+            sys.stdout.write(f"as things stand: {told}{price}\n")
+        sys.stdout.flush()
     if wait and said.job:
         try:
             code = _wait((said.job,), None, socket)
@@ -83,40 +94,9 @@ def submit(
         raise typer.Exit(code)
 
 
-def _show(said: SubmissionRecord, *, as_json: bool) -> None:
-    if as_json:
-        print_json("submitted", said)
-        return
-    sys.stdout.write(f"{said.job or said.comment}\n{_quoted(said.quote)}")
-    sys.stdout.flush()
-
-
-def _quoted(quote: Quote | None) -> str:
-    """Return the instants of a quote as a line, or an empty text if it has none."""
-    from qbatch.results.shown import moment
-
-    if quote is None:
-        return ""
-    instants = [("start", quote.start), ("end", quote.end), ("earliest deadline", quote.earliest_deadline)]
-    told = ", ".join(f"{name} {moment(at)}" for name, at in instants if at is not None)
-    price = "" if quote.price is None else f", price {quote.price / 1e6:g} processor-hours"
-    return f"as things stand: {told}{price}\n" if told else ""
-
-
-def _uploaded(spec: Spec, socket: str | None) -> Spec:
-    """Return the specification, after uploading its script if that is long."""
-    from qbatch.cli.pbs.qsub import LONGEST_SENT, uploaded
-    from qbatch.client import ClientSession
-
-    if spec.script is None or len(spec.script) <= LONGEST_SENT:
-        return spec
-    with ClientSession(socket) as session:
-        return uploaded(session, spec)
-
-
 def _specification(options: list[str], words: list[str]) -> Spec:
     """Return what qsub would make of these options and this script or command."""
-    from qbatch.cli.pbs.command import Call, CommandFault, OptionFault, UsageFault, parse_options, surroundings
+    from qbatch.cli.pbs.command import Call, CommandFault, UsageFault, parse_options, surroundings
     from qbatch.cli.pbs.qsub import specification
     from qbatch.cli.pbs.submission import SUBMISSION_OPTIONS
 
@@ -129,7 +109,7 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     call = Call("submit", parse_options(arguments, SUBMISSION_OPTIONS), here, told)
     try:
         return specification(call)[0]
-    except (UsageFault, OptionFault) as fault:
+    except UsageFault as fault:
         raise UsageError(str(fault)) from None
     except CommandFault as fault:
         raise InputError(str(fault)) from None

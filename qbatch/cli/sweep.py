@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from qbatch.cli.console import print_table, talk
+from qbatch.cli.console import print_table, progress_bar, talk
 from qbatch.model.errors import UsageError
 from qbatch.results.run_words import left_out_notes, number_text
-
-if TYPE_CHECKING:
-    from qbatch.sweeps.sweep import Progress
 
 _SHOWN_POINTS = 60
 _SHOWN_FAILURES = 5
@@ -97,10 +92,9 @@ def _run(
     make_folder(out)
     count = len(plan)
     try:
-        with _progress(count, is_quiet=is_quiet) as progress:
-            done = run_sweep(
-                plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]]
-            )
+        with progress_bar("runs", count, "MofNCompleteColumn", "TimeRemainingColumn", is_quiet=is_quiet) as update:
+            progress = None if update is None else lambda done, _: update(completed=done)
+            done = run_sweep(plan, out, place, progress=progress, retry=is_retried, command=["qbatch", *sys.argv[1:]])
     except KeyboardInterrupt:
         talk(f"{runs_kept(plan, out):,} of {count:,} runs kept in {out}; the same command resumes")
         raise
@@ -152,18 +146,3 @@ def _cell(mean: dict[str, Any], name: str) -> str:
     if low is None or high is None:
         return f"{text} [-]" if mean["reason"] else text
     return f"{text} [{number_text(low, unit)}, {number_text(high, unit)}]"
-
-
-@contextmanager
-def _progress(count: int, *, is_quiet: bool) -> Iterator[Progress | None]:
-    """Show a bar with the remaining time on stderr, if stderr is a terminal; yield the function that moves it."""
-    if is_quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("runs", total=count)
-        yield lambda done, _: bars.update(task, completed=done)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -26,19 +25,16 @@ def top(
     if recording is not None and record is not None:
         raise UsageError("--recording plays and --record writes; give one of them")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "qbatch top needs a terminal; for scripts: qbatch jobs --json, qbatch status --json"
-        )
+        raise UsageError("qbatch top needs a terminal; for scripts: qbatch jobs --json, qbatch status --json")
     watch = load_monitor()
     from textual.theme import BUILTIN_THEMES
 
     if theme and theme not in BUILTIN_THEMES:
         known = ", ".join(BUILTIN_THEMES)
         raise UsageError(f"there is no theme {theme!r}{suggestion(theme, BUILTIN_THEMES)}; known: {known}")
-    source: Any
     if recording is not None:
         from qbatch.tui.playback import Playback
-        from qbatch.tui.tapes import open_tape
+        from qbatch.tui.schedule_tape import open_tape
 
         source = Playback(open_tape(recording))
         source.speed = speed or source.speed
@@ -46,8 +42,18 @@ def top(
         return
     from qbatch.tui.live import Live
 
-    with _recorder(record) as recorder:
-        watch(Live(socket, recorder), theme or "textual-dark")
+    if record is None:
+        watch(Live(socket), theme or "textual-dark")
+        return
+    from qbatch.tui.tape import TapeRecorder
+
+    try:
+        with open(record, "xb") as file:
+            watch(Live(socket, TapeRecorder(file, __version__)), theme or "textual-dark")
+    except FileExistsError:
+        raise OutputError(f"{record}: already exists; name another file, or remove it first") from None
+    except OSError as error:
+        raise OutputError(f"{record}: {error.strerror}") from None
 
 
 def load_monitor() -> Callable[[Any, str], None]:
@@ -61,24 +67,3 @@ def load_monitor() -> Callable[[Any, str], None]:
     except ModuleNotFoundError as error:
         raise QbatchError(f"the monitor needs {error.name}: {install_command('tui')}") from None
     return watch
-
-
-@contextlib.contextmanager
-def _recorder(path: str | None) -> Iterator[Any]:
-    """Open a recording for writing, if one is wanted.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
-    if path is None:
-        yield None
-        return
-    from qbatch.tui.tape import TapeRecorder
-
-    try:
-        with open(path, "xb") as file:
-            yield TapeRecorder(file, __version__)
-    except FileExistsError:
-        raise OutputError(f"{path}: already exists; name another file, or remove it first") from None
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}") from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import command_group, report_written
+from qbatch.cli.console import command_group, write_log_to
 from qbatch.cli.trace_catalogue import catalogue, get
 from qbatch.model.errors import InputError
 
@@ -56,8 +56,7 @@ def head(
         jobs = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
         typer.echo(json.dumps({"schema": "qbatch.trace-head/1", "rows": len(read), "jobs": jobs}, indent=2))
         return
-    texts = [[number_text(value) for value in row] for row in zip(*columns, strict=True)]
-    _print_table(list(FIELDS), texts)
+    _print_rows(list(FIELDS), [[number_text(value) for value in row] for row in zip(*columns, strict=True)])
 
 
 @app.command()
@@ -80,7 +79,8 @@ def validate(log: LogArgument, as_json: JsonOption = False, lenient: LenientOpti
         typer.echo(json.dumps(document, indent=2))
     else:
         for finding in found:
-            where = f" (line{'s' if finding.count > 1 else ''} {_line_list(finding.lines, finding.count)})"
+            more = ", ..." if finding.count > len(finding.lines) else ""
+            where = f" (line{'s' if finding.count > 1 else ''} {', '.join(map(str, finding.lines))}{more})"
             rows = f"{finding.count:,} row{'s' if finding.count > 1 else ''}: "
             typer.echo(f"{finding.severity}: " + (rows + finding.text + where if finding.lines else finding.text))
         verdict = "usable" if is_usable else "not usable"
@@ -101,14 +101,10 @@ def generate(
     out: Annotated[str, typer.Option("--out", help="SWF file (.gz compresses); - is stdout.")] = "-",
 ) -> None:
     """Generate a workload log in SWF from a seed."""
-    from qbatch.results.output import log_file
     from qbatch.workloads.generate import generate_log
-    from qbatch.workloads.swf_writer import write_log
 
     log = generate_log(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
-    with log_file(out) as file:
-        write_log(file, log.header, log.columns)
-    report_written(log, out)
+    write_log_to(log, out)
 
 
 app.command()(catalogue)
@@ -122,25 +118,14 @@ def _header_facts(log: Log) -> dict[str, Any]:
 
     header = log.header
     return {
-        "version": header.version,
-        "computer": header.computer,
-        "installation": header.installation,
-        "max_jobs": header.max_jobs,
-        "max_records": header.max_records,
-        "max_nodes": header.max_nodes,
-        "max_procs": header.max_procs,
-        "max_runtime_s": header.max_runtime,
-        "unix_start_time": header.unix_start_time,
-        "time_zone": header.time_zone_string,
-        "start_time": header.start_time,
-        "end_time": header.end_time,
-        "preemption": header.preemption,
-        "queues": header.queues,
-        "partitions": header.partitions,
-        "acknowledge": list(header.acknowledgements),
-        "notes": list(header.notes),
+        "version": header.version, "computer": header.computer, "installation": header.installation,
+        "max_jobs": header.max_jobs, "max_records": header.max_records, "max_nodes": header.max_nodes,
+        "max_procs": header.max_procs, "max_runtime_s": header.max_runtime, "unix_start_time": header.unix_start_time,
+        "time_zone": header.time_zone_string, "start_time": header.start_time, "end_time": header.end_time,
+        "preemption": header.preemption, "queues": header.queues, "partitions": header.partitions,
+        "acknowledge": list(header.acknowledgements), "notes": list(header.notes),
         "left_out": msgspec.to_builtins([*left_out_of(header)]),
-    }
+    }  # fmt: skip
 
 
 def _info_lines(facts: dict[str, Any]) -> list[str]:
@@ -195,29 +180,35 @@ def _instant(second: float, date: str | None) -> str:
     return f"{second} s" if date is None else f"{second} s = {date}"
 
 
-def _line_list(lines: tuple[int, ...], count: int) -> str:
-    return ", ".join(map(str, lines)) + (", ..." if count > len(lines) else "")
+_UNITS = dict.fromkeys(("submit", "wait", "run", "cpu_time", "time_requested", "think_time"), "s") | {
+    "memory_used": "KB", "memory_requested": "KB",
+}  # fmt: skip
 
 
-def _print_table(names: list[str], rows: list[list[str]]) -> None:
-    """Print a table: with rich on a terminal, else plain aligned text."""
-    if sys.stdout.isatty():
-        _print_rich_table(names, rows)
+def _print_rows(names: list[str], rows: list[list[str]]) -> None:
+    """Print one row per job as plain aligned text.
+
+    On a terminal, print them under headings with units, and split a wide table into several that begin with the job.
+    """
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        for row in [names, *rows]:
+            typer.echo(" ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)))
         return
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    for row in [names, *rows]:
-        typer.echo(" ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)))
-
-
-def _print_rich_table(names: list[str], rows: list[list[str]]) -> None:
-    """Print one row per job, under headings with units; split a wide table into several that begin with the job."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
     headings = [f"{name} ({_UNITS[name]})" if name in _UNITS else name for name in names]
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    for number, places in enumerate(_fitting(widths, console.width)):
+    tables, used = [[0]], widths[0]  # the columns of each table; the first column is in all of them
+    for place, width in enumerate(widths[1:], 1):
+        if used + 2 + width > console.width and len(tables[-1]) > 1:
+            tables.append([0])
+            used = widths[0]
+        tables[-1].append(place)
+        used += 2 + width
+    for number, places in enumerate(tables):
         if number:
             console.print()
         table = Table(box=None, header_style="bold", pad_edge=False)
@@ -226,21 +217,3 @@ def _print_rich_table(names: list[str], rows: list[list[str]]) -> None:
         for row in rows:
             table.add_row(*(row[place] for place in places))
         console.print(table)
-
-
-_UNITS = dict.fromkeys(("submit", "wait", "run", "cpu_time", "time_requested", "think_time"), "s") | {
-    "memory_used": "KB", "memory_requested": "KB",
-}  # fmt: skip
-
-
-def _fitting(widths: list[int], most: int) -> list[list[int]]:
-    """Return the columns of each table so that it fits the width; the first column is in all of them."""
-    tables: list[list[int]] = [[0]]
-    used = widths[0]
-    for place, width in enumerate(widths[1:], 1):
-        if used + 2 + width > most and len(tables[-1]) > 1:
-            tables.append([0])
-            used = widths[0]
-        tables[-1].append(place)
-        used += 2 + width
-    return tables

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import print_table, talk
-from qbatch.model.errors import UsageError, suggestion
+from qbatch.cli.console import check_choice, print_table, progress_bar, talk
+from qbatch.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from qbatch.workloads.catalogue import Cache, Catalogue, Entry, Version
-    from qbatch.workloads.catalogue.fetching import FetchProgress
+    from qbatch.workloads.catalogue import Cache, Catalogue, Entry
 
 SCHEMA = "qbatch.trace-catalogue/1"
 
@@ -36,9 +32,27 @@ def catalogue(
         document = {"schema": SCHEMA, "archive": known.archive, "acknowledge": known.acknowledge, "citation": known.citation}
         typer.echo(json.dumps({**document, "logs": logs}, indent=2))
     elif name is not None:
-        _print_one(known, entries[0], cache)
+        record = _record(known, entries[0], cache)
+        pairs = [(key, value) for key, value in record.items() if key != "versions"]
+        for version in record["versions"]:
+            pairs += [("", ""), *((key, value) for key, value in version.items() if key != "pinned_sha256" or value)]
+        for key, value in [*pairs, ("", ""), ("archive", known.acknowledge), ("", known.citation)]:
+            if value is None:
+                text = "no" if key == "cached" else "none known" if key in _OPEN else "unknown"
+            else:
+                text = f"{value:,}" if isinstance(value, int) else value
+            typer.echo(f"{key:<14} {text}".rstrip())
     else:
-        _print_all(known, cache)
+        rows = []
+        for entry in known.log:
+            first = entry.version[0]
+            jobs, procs = ("" if count is None else f"{count:,}" for count in (first.jobs, entry.processors))
+            span = f"{entry.since or ''} {entry.until or ''}".strip()
+            kinds = ", ".join(each.kind for each in entry.version)
+            here = "yes" if any(cache.path(each).is_file() for each in entry.version) else ""
+            rows.append([entry.name, entry.system or "", kinds, jobs, procs, span, "known" if first.sha256 else "", here])
+        print_table("", ["name", "machine", "versions", "jobs", "processors", "span", "checksum", "cached"], rows, left=3)
+        talk(f"from {known.archive}; empty fields are unknown; qbatch trace catalogue NAME shows all of one log")
 
 
 def get(
@@ -54,10 +68,11 @@ def get(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Fetch a public log, or find it in the cache, and print its path."""
+    from qbatch.results.output import make_folder, whole_file
     from qbatch.workloads.catalogue import KINDS, fetch, load_catalogue
 
-    if version is not None and version not in KINDS:
-        raise UsageError(f"--version {version!r}: use one of {', '.join(KINDS)}{suggestion(version, KINDS)}")
+    if version is not None:
+        check_choice("--version", version, KINDS)
     known = load_catalogue()
     entry, kind = known.find(name)
     if kind is not None and version not in (None, kind):
@@ -68,11 +83,21 @@ def get(
         if not quiet:
             talk(text)
 
-    with _bar(chosen, is_quiet=quiet) as progress:
+    with progress_bar(chosen.file, chosen.bytes, "DownloadColumn", "TimeRemainingColumn", is_quiet=quiet) as update:
+
+        def progress(total: int, more: int) -> None:
+            if update is not None:
+                update(advance=more, total=total or chosen.bytes)
+
         path = fetch(known, entry, chosen, _cache(), mirror=mirror or None, timeout_s=timeout, progress=progress, say=say)
     if entry.licence is not None:
         say(f"note: {entry.name}: {entry.licence}")
-    typer.echo(str(path if to is None else _copied(path, to)))
+    if to is not None:
+        stored, path = path, Path(to) / path.name
+        make_folder(path)
+        with whole_file(path) as file, open(stored, "rb") as content:
+            shutil.copyfileobj(content, file)
+    typer.echo(str(path))
 
 
 def _cache() -> Cache:
@@ -80,35 +105,6 @@ def _cache() -> Cache:
     from qbatch.workloads.catalogue import Cache
 
     return Cache(cache_directory() / "traces")
-
-
-def _copied(path: Path, to: str) -> Path:
-    from qbatch.results.output import make_folder, whole_file
-
-    target = Path(to) / path.name
-    make_folder(target)
-    with whole_file(target) as file, open(path, "rb") as stored:
-        shutil.copyfileobj(stored, file)
-    return target
-
-
-@contextmanager
-def _bar(version: Version, *, is_quiet: bool) -> Iterator[FetchProgress | None]:
-    """Show a bar on stderr if it is a terminal; yield the function that moves it."""
-    if is_quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(version.file, total=version.bytes)
-
-        def move(total: int, more: int) -> None:
-            bars.update(bar, advance=more, total=total or version.bytes)
-
-        yield move
 
 
 def _record(known: Catalogue, entry: Entry, cache: Cache) -> dict[str, Any]:
@@ -126,32 +122,6 @@ def _record(known: Catalogue, entry: Entry, cache: Cache) -> dict[str, Any]:
         "since": entry.since, "until": entry.until, "acknowledge": entry.acknowledge, "citation": entry.citation,
         "licence": entry.licence, "note": entry.note, "source": entry.source, "versions": versions,
     }  # fmt: skip
-
-
-def _print_all(known: Catalogue, cache: Cache) -> None:
-    rows = []
-    for entry in known.log:
-        first = entry.version[0]
-        jobs = "" if first.jobs is None else f"{first.jobs:,}"
-        procs = "" if entry.processors is None else f"{entry.processors:,}"
-        span = f"{entry.since or ''} {entry.until or ''}".strip()
-        kinds = ", ".join(each.kind for each in entry.version)
-        here = "yes" if any(cache.path(each).is_file() for each in entry.version) else ""
-        rows.append([entry.name, entry.system or "", kinds, jobs, procs, span, "known" if first.sha256 else "", here])
-    print_table("", ["name", "machine", "versions", "jobs", "processors", "span", "checksum", "cached"], rows, left=3)
-    talk(f"from {known.archive}; empty fields are unknown; qbatch trace catalogue NAME shows all of one log")
-
-
-def _print_one(known: Catalogue, entry: Entry, cache: Cache) -> None:
-    record = _record(known, entry, cache)
-    pairs = [(key, value) for key, value in record.items() if key != "versions"]
-    for version in record["versions"]:
-        pairs += [("", ""), *((key, value) for key, value in version.items() if key != "pinned_sha256" or value)]
-    pairs += [("", ""), ("archive", known.acknowledge), ("", known.citation)]
-    for key, value in pairs:
-        text = "unknown" if value is None else f"{value:,}" if isinstance(value, int) else value
-        text = "no" if key == "cached" and value is None else "none known" if key in _OPEN and value is None else text
-        typer.echo(f"{key:<14} {text}".rstrip())
 
 
 _OPEN = ("licence", "citation", "note")

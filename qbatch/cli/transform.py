@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import print_table, talk
 from qbatch.library.progress import progress_bars
 from qbatch.model.errors import UsageError
 
@@ -39,12 +39,22 @@ def transform(
 ) -> None:
     """Change the load, the estimates and the deadlines of a log, for a replay (with --deadlines)."""
     from qbatch.library.logs import transformed
+    from qbatch.model.record import MICROSECONDS
     from qbatch.results.output import log_file, whole_file
+    from qbatch.simulation.drivers import easy_responses
+    from qbatch.simulation.prepare import choose_procs
     from qbatch.workloads import read_log, write_log
-    from qbatch.workloads.transform import DeadlineLog, read_steps, write_deadlines
+    from qbatch.workloads.transform import STEPS, DeadlineLog, read_steps, sized, write_deadlines
 
     if list_steps:
-        _print_steps()
+        rows = []
+        for name, step in STEPS.items():
+            values = {key: value if isinstance(value, str | None) else f"{value:g}" for key, value in step.parameters.items()}
+            shown = [key if value is None else f"{key}={value}" for key, value in values.items()]
+            rows.append([name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning])
+        packed = ", ".join(f"{key}={value}" for key, value in _PACKED.items())
+        rows.append([PACKED, packed, "in place of LOG: a set of jobs that fills a machine"])
+        print_table("steps, from left to right", ["step", "parameters", "what it does"], rows)
         return
     if log is None:
         raise UsageError("a LOG is missing; name an SWF file, - for stdin, or packed (--list shows the steps)")
@@ -54,8 +64,16 @@ def transform(
     if log.partition(":")[0] == PACKED and not os.path.exists(log):
         made = _packed(log, seed)
     else:
-        made = DeadlineLog.without(_sized(read_log(log, lenient=lenient), procs))
-    made = transformed(made, chosen, seed, lambda each: _easy_responses(each, is_quiet=quiet))
+        read = read_log(log, lenient=lenient)
+        made = DeadlineLog.without(sized(read, choose_procs(read, procs)))
+
+    def easy(reference: Log) -> Column:
+        """Return the responses of the reference schedule, with progress."""
+        ends = [int(each) * MICROSECONDS for each in reference["submit"][[0, -1]]] if len(reference) else [0, 0]
+        with progress_bars("easy, for reference", len(reference), *ends, is_quiet=quiet) as progress:
+            return easy_responses(reference, progress)
+
+    made = transformed(made, chosen, seed, easy)
     count = int((made.deadline >= 0).sum())
     if count and deadlines is None:
         raise UsageError(f"{count:,} jobs have deadlines, which SWF has no field for; add --deadlines FILE")
@@ -66,24 +84,6 @@ def transform(
             write_deadlines(file, made)
     if not quiet:
         talk(f"{len(made.log):,} jobs, {count:,} of them with deadlines")
-
-
-def _sized(log: Log, procs: int | None) -> Log:
-    """Return the log with the size of the machine in its header."""
-    from qbatch.simulation.prepare import choose_procs
-    from qbatch.workloads.transform import sized
-
-    return sized(log, choose_procs(log, procs))
-
-
-def _easy_responses(log: Log, *, is_quiet: bool) -> Column:
-    """Return the responses of the reference schedule, with progress."""
-    from qbatch.model.record import MICROSECONDS
-    from qbatch.simulation.drivers import easy_responses
-
-    ends = [int(each) * MICROSECONDS for each in log["submit"][[0, -1]]] if len(log) else [0, 0]
-    with progress_bars("easy, for reference", len(log), *ends, is_quiet=is_quiet) as progress:
-        return easy_responses(log, progress)
 
 
 def _packed(text: str, seed: int) -> Any:
@@ -100,20 +100,3 @@ def _packed(text: str, seed: int) -> Any:
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}; procs and span are whole numbers, slack is a number") from error
     return packed_set(given["kind"], procs=procs, span_s=span, slack=slack, seed=seed)
-
-
-def _value_text(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _print_steps() -> None:
-    from qbatch.cli.console import print_table
-    from qbatch.workloads.transform import STEPS
-
-    rows = []
-    for name, step in STEPS.items():
-        shown = [key if value is None else f"{key}={_value_text(value)}" for key, value in step.parameters.items()]
-        rows.append([name, ", ".join([*shown, *(f"[{key}]" for key in step.optional)]), step.meaning])
-    packed = ", ".join(f"{key}={value}" for key, value in _PACKED.items())
-    rows.append([PACKED, packed, "in place of LOG: a set of jobs that fills a machine"])
-    print_table("steps, from left to right", ["step", "parameters", "what it does"], rows)

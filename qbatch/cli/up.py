@@ -27,9 +27,7 @@ def up(
     state: Path | None = STATE,
     socket: str | None = typer.Option(None, "--socket", help="Socket on which to listen."),
     time_: str = typer.Option("real", "--time", help="Clock: real, x60 (scaled), virtual or virtual:x100."),
-    origin: str | None = typer.Option(
-        None, "--origin", help="Start of scaled or virtual time, in seconds."
-    ),
+    origin: str | None = typer.Option(None, "--origin", help="Start of scaled or virtual time, in seconds."),
     executor: str | None = typer.Option(None, "--executor", help="process or emulated, instead of the configured one."),
     policy: str | None = typer.Option(
         None, "--policy", "-p", help="Policy of all pools, instead of the configured one."
@@ -46,25 +44,36 @@ def up(
     foreground: bool = typer.Option(False, "--foreground", help="Stay in the foreground."),
 ) -> None:
     """Start the daemon."""
+    import logging
+
     from qbatch.daemon.clock import parse_time
+    from qbatch.daemon.settings import pool_on
     from qbatch.wire import paths
 
     mode, speed = parse_time(time_)
     state_path = Path(os.path.abspath(paths.state_directory()))
     socket_text = socket or paths.personal_socket_path()
     config_path = config or (paths.config_path() if paths.config_path().exists() else None)
-
     network = _network(source, trace, first, seed)
 
     def read() -> Settings:
-        pool = _pool(procs, machine)
-        if network is not None:
-            return _settings_for(network, config_path, executor, policy, pool, mode)
-        return _settings(config_path, executor, policy, pool, mode, has_trace=trace is not None)
+        pool, name = _pool(procs, machine), policy
+        if network is not None and config_path is None:  # the network's own hosts, unless others are asked for
+            pool, name = pool or pool_on(network.machine(), "main", "taskqueues"), policy or "taskqueues"
+        found = _settings(config_path, executor, name, pool, mode, has_trace=network is not None or trace is not None)
+        if network is not None and found.executor != "emulated":
+            raise UsageError(f"--source {network.name}: its jobs have no scripts; run it with --executor emulated")
+        return found
 
     if not foreground:
         talk(_into_background(state_path, socket_text))
-        talk(_way_to(state, socket))
+        if socket is not None:
+            talk(f"to talk to it: export QBATCH_SOCKET={shlex.quote(os.path.abspath(socket))}")
+        elif state is not None:
+            place = shlex.quote(os.path.abspath(state))
+            talk(f"to talk to it: export QBATCH_STATE={place}, or for one command: qbatch --state {place} status")
+        else:
+            talk("try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down")
         if machine is not None or config_path is not None:
             _note_classes(read())
         return
@@ -73,24 +82,28 @@ def up(
     workload = _workload(trace, first, _machine(config_path, procs, machine)) if trace is not None else None
     if workload is not None and config_path is None:
         workload = workload.changed(queue_names={})  # a queue of the log is none of the built-in queues, even with the same name
-    if workload is not None and procs is None and machine is None and config_path is None:
-        procs = workload.procs_total
-
+        if procs is None and machine is None:
+            procs = workload.procs_total
     _note_classes(read())
-    begins = _origin(origin)
+    try:
+        begins = None if origin is None else round(float(origin) * 1e6)
+    except ValueError:
+        raise UsageError(f"--origin {origin}: write a number of seconds") from None
+    submits_from = begins if begins is not None or mode != "real" else time.time_ns() // 1000
+    submitted: Any = None
+    if network is not None:
+        from qbatch.daemon.sources import ClosedNetworkSource
+
+        submitted = ClosedNetworkSource(network, seed, submits_from or 0)
+    elif workload is not None:
+        submitted = process.trace_of(workload, submits_from)
     options = process.DaemonOptions(
-        state=state_path,
-        socket_path=os.path.abspath(socket_text),
-        read_settings=read,
-        config_name=str(config_path or "built-in"),
-        mode=mode,
-        speed=speed,
-        origin=begins,
-        is_paused=paused,
-        trace=_trace(workload, mode, begins) if network is None else _live_network(network, seed, mode, begins),
-    )
+        state=state_path, socket_path=os.path.abspath(socket_text), read_settings=read,
+        config_name=str(config_path or "built-in"), mode=mode, speed=speed, origin=begins, is_paused=paused, trace=submitted,
+    )  # fmt: skip
     paths.make_socket_directory(options.socket_path)
-    _log()
+    logging.raiseExceptions = False  # do not report a failed log line with a traceback, which would fail too
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     raise typer.Exit(process.run(options))
 
 
@@ -112,44 +125,6 @@ def _network(source: str | None, trace: Path | None, first: int | None, seed: in
             "E out (qbatch replay --source takes it)"
         )
     return network
-
-
-def _settings_for(
-    network: Network, path: Path | None, executor: str | None, policy: str | None, pool: Pool | None, mode: str
-) -> Settings:
-    """Return the settings of a run of a network: on its own hosts, unless hosts are configured or asked for."""
-    from qbatch.daemon.settings import pool_on
-
-    if path is None:
-        pool, policy = pool or pool_on(network.machine(), "main", "taskqueues"), policy or "taskqueues"
-    found = _settings(path, executor, policy, pool, mode, has_trace=True)
-    if found.executor != "emulated":
-        raise UsageError(f"--source {network.name}: its jobs have no scripts; run it with --executor emulated")
-    return found
-
-
-def _live_network(network: Network, seed: int, mode: str, origin: int | None) -> Any:
-    from qbatch.daemon.sources import LiveNetwork
-
-    return LiveNetwork(network, seed, origin if origin is not None else 0 if mode != "real" else time.time_ns() // 1000)
-
-
-def _origin(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return round(float(text) * 1e6)
-    except ValueError:
-        raise UsageError(f"--origin {text}: write a number of seconds") from None
-
-
-def _trace(workload: Any, mode: str, origin: int | None) -> Any:
-    if workload is None:
-        return None
-    from qbatch.daemon.process import trace_of
-
-    begins = origin if origin is not None else None if mode != "real" else time.time_ns() // 1000
-    return trace_of(workload, begins)
 
 
 def _machine(config: Path | None, procs: int | None, name: str | None) -> Machine | None:
@@ -185,8 +160,7 @@ def _workload(path: Path, first: int | None, machine: Machine | None) -> Any:
 
 def _pool(procs: int | None, machine: str | None) -> Pool | None:
     """Return the pool that options ask for instead of the configured ones."""
-    from qbatch.daemon.config import check_hosts
-    from qbatch.daemon.settings import Pool, pool_on
+    from qbatch.daemon.settings import Pool, check_host_names, pool_on
     from qbatch.model.machine import Host
     from qbatch.workloads.machines import load_machine
 
@@ -198,7 +172,7 @@ def _pool(procs: int | None, machine: str | None) -> Pool | None:
         return None
     found = load_machine(machine)
     try:
-        check_hosts(found)
+        check_host_names(host.name for host in found.hosts)
     except InputError as error:
         raise InputError(f"{machine}: {error}") from error
     return pool_on(found, "main", "easy")
@@ -238,23 +212,6 @@ def _note_classes(settings: Settings) -> None:
         note = note_of_classes([load_policy(pool.policy)], pool.machine) if pool.machine is not None else None
         if note:
             talk(f"note: {note}")
-
-
-def _log() -> None:
-    import logging
-
-    logging.raiseExceptions = False  # do not report a failed log line with a traceback, which would fail too
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-
-
-def _way_to(state: Path | None, socket: str | None) -> str:
-    """Return a line that explains how the next commands find a daemon that was started with these options."""
-    if socket is not None:
-        return f"to talk to it: export QBATCH_SOCKET={shlex.quote(os.path.abspath(socket))}"
-    if state is not None:
-        place = shlex.quote(os.path.abspath(state))
-        return f"to talk to it: export QBATCH_STATE={place}, or for one command: qbatch --state {place} status"
-    return "try: echo 'sleep 5; hostname' | qsub; qstat; qbatch status; qbatch down"
 
 
 def _into_background(state: Path, socket_path: str) -> str:

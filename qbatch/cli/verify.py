@@ -120,7 +120,14 @@ def _print(verdict: Judgement, most: int) -> None:
         typer.echo(f"breach: {what}")
         for breach in verdict.breaches[:most]:
             typer.echo(f"  {breach.code} at {seconds(breach.instant)}: {breach.text}")
-        _print_rest(verdict, most, CODES[verdict.breaches[0].code])
+        if most == 1:
+            typer.echo(f"    ({CODES[verdict.breaches[0].code]})")
+        total = len(verdict.breaches)
+        if total > most:
+            counts = Counter(breach.code for breach in verdict.breaches)
+            kinds = ", ".join(f"{count:,} {code}" for code, count in counts.items())
+            way = "--all lists them" if most == 1 else f"the first {most:,} are listed"
+            typer.echo(f"  {total:,} breaches in all ({kinds}); {way}")
     for text in verdict.checked:
         typer.echo(f"  checked      {text}")
     promises, jobs = verdict.taken_back
@@ -129,17 +136,6 @@ def _print(verdict: Judgement, most: int) -> None:
         typer.echo(f"  taken back   {what}, by the policy itself: no breach")
     for text in verdict.unchecked:
         typer.echo(f"  not checked  {text}")
-
-
-def _print_rest(verdict: Judgement, most: int, meaning: str) -> None:
-    total = len(verdict.breaches)
-    if most == 1:
-        typer.echo(f"    ({meaning})")
-    if total > most:
-        counts = Counter(breach.code for breach in verdict.breaches)
-        kinds = ", ".join(f"{count:,} {code}" for code, count in counts.items())
-        way = "--all lists them" if most == 1 else f"the first {most:,} are listed"
-        typer.echo(f"  {total:,} breaches in all ({kinds}); {way}")
 
 
 def _conformance(directory: Text, as_json: bool) -> None:
@@ -152,10 +148,7 @@ def _conformance(directory: Text, as_json: bool) -> None:
     elif as_json:
         entries = [
             {
-                "name": each.name,
-                "trap": each.trap,
-                "about": each.about,
-                "procs": each.procs,
+                "name": each.name, "trap": each.trap, "about": each.about, "procs": each.procs,
                 "expected": {name: [run and run.start for run in runs] for name, runs in each.expected.items()},
                 "wrong": [
                     {"policy": wrong.policy, "code": wrong.code, "starts": [run and run.start for run in wrong.runs]}
@@ -163,7 +156,7 @@ def _conformance(directory: Text, as_json: bool) -> None:
                 ],
             }
             for each in workloads
-        ]
+        ]  # fmt: skip
         typer.echo(json.dumps({"schema": "qbatch.conformance/1", "workloads": entries}, indent=2))
     else:
         codes = [", ".join(dict.fromkeys(wrong.code for wrong in each.wrong)) for each in workloads]

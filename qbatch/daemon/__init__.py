@@ -1,8 +1,9 @@
 """The daemon: drives the engine in real, scaled or virtual time, and answers commands over a Unix socket.
 
-What lives here: the batch server as a pure state machine (``core``: jobs, queues, holds, dependencies, arrays around
-the engine), one function a verb (``handlers`` change the core, ``questions`` ask), the store (SQLite), the executors, the
-clock, the connections.
-What must never come in: scheduling decisions (they are made in ``policies``), text for a terminal (``cli``), and in
-``core`` and ``handlers`` any clock, socket, file or ``await``: what they do is replayed after a crash.
+The batch server is a pure state machine (``core``: jobs, queues, holds, dependencies and arrays around the engine).  Each
+verb is one function (``handlers`` change the core, ``questions`` read it).  The package also holds the store (SQLite), the
+executors, the clock and the connections.
+
+Scheduling decisions belong to ``policies``, text for a terminal to ``cli``.  ``core`` and ``handlers`` use no clock, socket,
+file or ``await``, because what they do is replayed after a crash.
 """

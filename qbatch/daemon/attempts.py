@@ -1,4 +1,4 @@
-"""From a job that starts to what an executor needs: environment, node file, output files (docs/spec/pbs.md sections 3, 4)."""
+"""What an executor needs to start a job: environment, node file, output files (docs/spec/pbs.md 3 and 4)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from qbatch.daemon.core.job import BatchJob
     from qbatch.daemon.core.state import Core
 
-_PATH = "/usr/local/bin:/usr/bin:/bin"
-
 
 def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts: str = "") -> Attempt:
     """Return the present attempt of a running job.
 
-    ``scripts``: the directory of long scripts.
-
-    ``surroundings``: variables that every job gets from the daemon (QBATCH_SOCKET, the way to the PBS commands).
+    ``scripts``: the directory of long scripts.  ``surroundings``: variables that every job gets from the daemon
+    (QBATCH_SOCKET, the directory of the PBS commands).
     """
-    spec = job.spec
-    account = _account(job.uid)
+    spec, identifier = job.spec, core.id_of(job.key)
+    try:
+        account = pwd.getpwuid(job.uid)
+    except KeyError:
+        account = None
     shell = (spec.shell.split(",")[0].partition("@")[0] or account.pw_shell) if account else spec.shell
     if not shell or shell.endswith(("nologin", "false")):
         shell = "/bin/sh"
@@ -36,90 +36,54 @@ def attempt_of(core: Core, job: BatchJob, surroundings: dict[str, str], scripts:
     slots = slots_of(core, job)
     hosts = core.pool_of(job).machine.hosts
     node_file = tuple(hosts[host].name for host, _, _, count in slots for _ in range(count))
-    directory, is_private = _directory(core, job, home)
-    output, error = _path(job, core, "out", home), _path(job, core, "err", home)
-    if "o" in spec.keep and "d" not in spec.keep and not spec.output:
-        output = f"{home}/{os.path.basename(output)}"
-    if "e" in spec.keep and "d" not in spec.keep and not spec.error:
-        error = f"{home}/{os.path.basename(error)}"
+    sandbox = spec.extra.get("sandbox", "HOME")
+    directory = spec.extra.get("init_dir") or home
+    if sandbox == "PRIVATE":  # made for the job
+        directory = f"{home.rstrip('/')}/pbs.{identifier}.x8z"
+    elif sandbox == "O_WORKDIR":
+        directory = spec.directory or directory
+    paths = []
+    for which, letter, asked in (("out", "o", spec.output), ("err", "e", spec.error)):
+        path = local_path(output_path(job, which), spec.directory or home, identifier, which)
+        is_kept = letter in spec.keep and "d" not in spec.keep and not asked
+        paths.append(f"{home}/{os.path.basename(path)}" if is_kept else path)
+    try:
+        arguments = shlex.split(spec.extra.get("script_arguments", ""))  # Torque's -F
+    except ValueError:
+        arguments = spec.extra["script_arguments"].split()
+    limits = {name: most for name, most in limits_of(job).items() if name in core.pool_of(job).settings.enforce}
     return Attempt(
-        key=job.file_key,
-        job_id=core.id_of(job.key),
-        script=spec.script,
-        argv=spec.argv,
-        shell=shell,
+        key=job.file_key, job_id=identifier, uid=job.uid, gid=account.pw_gid if account else os.getgid(),
+        script=spec.script, script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
+        argv=spec.argv, arguments=tuple(arguments), encoding=spec.encoding,
+        shell=shell, login=core.settings.login_shell, home=home, directory=directory, is_private=sandbox == "PRIVATE",
         environment=_environment(core, job, home, shell, node_file, surroundings),
-        directory=directory,
-        output=output,
-        error=error,
-        join=spec.join,
-        node_file=node_file,
-        walltime=job.prepared.walltime / 1e6,
-        grace=core.settings.kill_delay / 1e6,
-        umask=0o077 if spec.umask is None else spec.umask,
-        uid=job.uid,
-        gid=account.pw_gid if account else os.getgid(),
-        encoding=spec.encoding,
-        procs=job.size,
-        share=job.size / job.prepared.request.procs,
-        limits={name: most for name, most in limits_of(job).items() if name in core.pool_of(job).settings.enforce},
-        direct="".join(letter for letter in "oe" if letter in spec.keep),
-        home=home,
-        script_file=f"{scripts}/{spec.script_digest}" if spec.script_digest else "",
-        stage_in=_staged(spec.extra.get("stagein", "")),
-        stage_out=_staged(spec.extra.get("stageout", "")),
-        is_private=is_private,
-        arguments=_arguments(spec.extra.get("script_arguments", "")),
-        remove=spec.extra.get("remove", ""),
-        host=hosts[slots[0][0]].name if slots else "",
-        login=core.settings.login_shell,
-    )
-
-
-def _directory(core: Core, job: BatchJob, home: str) -> tuple[str, bool]:
-    """Return where a job begins, and whether that is made for it."""
-    extra = job.spec.extra
-    sandbox = extra.get("sandbox", "HOME")
-    if sandbox == "PRIVATE":
-        return f"{home.rstrip('/')}/pbs.{core.id_of(job.key)}.x8z", True
-    if sandbox == "O_WORKDIR" and job.spec.directory:
-        return job.spec.directory, False
-    return extra.get("init_dir") or home, False
+        output=paths[0], error=paths[1], join=spec.join, direct="".join(letter for letter in "oe" if letter in spec.keep),
+        umask=0o077 if spec.umask is None else spec.umask, remove=spec.extra.get("remove", ""),
+        stage_in=_staged(spec.extra.get("stagein", "")), stage_out=_staged(spec.extra.get("stageout", "")),
+        host=hosts[slots[0][0]].name if slots else "", node_file=node_file,
+        procs=job.size, share=job.size / job.prepared.request.procs, limits=limits,
+        walltime=job.prepared.walltime / 1e6, grace=core.settings.kill_delay / 1e6,
+    )  # fmt: skip
 
 
 def _staged(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((part.local, part.remote) for part in parse_staging(text)) if text else ()
 
 
-def _arguments(text: str) -> tuple[str, ...]:
-    """Return the words of Torque's -F."""
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return tuple(text.split())
-
-
-def _account(uid: int) -> pwd.struct_passwd | None:
-    try:
-        return pwd.getpwuid(uid)
-    except KeyError:
-        return None
-
-
 def home_of(account: pwd.struct_passwd | None) -> str:
-    """Return the home directory of a user.  For the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
+    """Return the home directory of a user; for the user who runs the daemon it is the daemon's ``HOME``, as in a shell."""
     if account is None:
         return "/"
     own = os.environ.get("HOME", "") if account.pw_uid == os.geteuid() else ""
     return own if os.path.isabs(own) else account.pw_dir
 
 
-def _path(job: BatchJob, core: Core, which: str, home: str) -> str:
-    return local_path(output_path(job, which), job.spec.directory or home, core.id_of(job.key), which)
-
-
 def local_path(text: str, directory: str, identifier: str, which: str) -> str:
-    """Return the absolute path of an output (``out``) or error (``err``) file: ``host:`` goes, a directory gets a file's name."""
+    """Return the absolute path of an output (``out``) or error (``err``) file.
+
+    A leading ``host:`` is dropped; the name of the file is added to a directory.
+    """
     host, colon, rest = text.partition(":")
     path = rest if colon and "/" not in host else text
     path = path.replace("${PBS_JOBID}", identifier).replace("$PBS_JOBID", identifier)
@@ -141,7 +105,7 @@ def _environment(
     procs = min(first.procs, job.size)
     threads = first.threads or procs
     environment = {
-        "PATH": _PATH,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": home,
         "USER": job.user,
         "LOGNAME": job.user,
@@ -171,9 +135,5 @@ def _environment(
         environment["PATH"] = f"{environment.pop('QBATCH_BIN')}:{environment['PATH']}"
     if job.is_subjob:
         array = core.id_of(JobKey(job.sequence, ARRAY))
-        environment |= {
-            "PBS_ARRAY_INDEX": str(job.member),
-            "PBS_ARRAYID": str(job.member),
-            "PBS_ARRAY_ID": array,
-        }
+        environment |= {"PBS_ARRAY_INDEX": str(job.member), "PBS_ARRAYID": str(job.member), "PBS_ARRAY_ID": array}
     return environment

@@ -1,4 +1,4 @@
-"""A forked child that works on the state as it was at one instant, while the daemon goes on."""
+"""A forked child that works on the state of one instant while the daemon goes on."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from qbatch.model.errors import QbatchError
 _FOREVER = 86_400.0
 
 
-class ChildFailed(QbatchError):  # noqa: N818 - it says what the child did
-    """The child raised, died or took too long; its message says which."""
+class ChildFailed(QbatchError):  # noqa: N818 - the name states what the child did
+    """The child raised an exception, died or took too long; the message names which."""
 
 
 class Child:
     """A child that is forked at once, before anything else changes the state.
 
-    ``work`` runs in it and returns what is to be sent.  It has none of the daemon's files: neither the lock and the database,
-    which would outlive a daemon that is killed, nor the sockets.
+    The child has none of the daemon's open files: neither the lock and the database, which it would keep open after the
+    daemon was killed, nor the sockets.
 
     Args:
-        work: must use no thread, and nothing of the daemon's that another thread may hold (the database).
+        work: runs in the child and returns the answer.  It must use no thread, and nothing of the daemon that another
+            thread may hold (the database).
     """
 
     def __init__(self, work: Callable[[], bytes]) -> None:
@@ -35,11 +36,11 @@ class Child:
             _run(work, writer)
         os.close(writer)
 
-    async def said(self, seconds: float = _FOREVER) -> bytes:
-        """Return what the child sends, once it has ended.
+    async def answer(self, seconds: float = _FOREVER) -> bytes:
+        """Return the answer of the child when it has ended.
 
         Raises:
-            ChildFailed: it sent nothing.
+            ChildFailed: the child sent no answer within so many seconds.
         """
         data = await asyncio.get_running_loop().run_in_executor(None, self._read, seconds)
         if not data.startswith(b"+"):
@@ -65,17 +66,17 @@ class Child:
 
 
 def _run(work: Callable[[], bytes], writer: int) -> None:
-    """Do the work in the child, and end it."""
+    """Do the work in the child, then end the child."""
     try:
         os.dup2(writer, 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         with os.fdopen(3, "wb") as file:
             try:
-                said = work()
+                answer = work()
             except Exception as error:
                 file.write(f"-{type(error).__name__}: {error}".encode())
             else:
                 file.write(b"+")
-                file.write(said)
+                file.write(answer)
     finally:
         os._exit(0)

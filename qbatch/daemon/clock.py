@@ -1,12 +1,12 @@
-"""The server's clock: real, scaled or virtual time, in microseconds.  The one place that reads the machine's clocks.
+"""The server's clock: real, scaled or virtual time, in microseconds.  Only this module reads the machine's clocks.
 
-Real time follows the wall, but never runs backwards (docs/explanation/reliability.md).  Between two looks it goes at the
-pace of the monotonic clock; a step of the wall is the difference that has come up between the two.  A step forward is followed at
-once.  After a small step backward the clock stands until the wall has caught up; after a larger one it goes on, ahead of the
-wall, and says by how much.
+Real time follows the wall clock, but never runs backwards (docs/explanation/reliability.md).  Between two readings it runs at
+the pace of the monotonic clock; a difference between the two clocks is a step of the wall clock.  A step forward is followed at
+once.  After a small step backward the server's clock stands until the wall clock has caught up.  After a larger one it runs
+on, ahead of the wall clock, and logs by how much.
 
-Scaled time runs ``speed`` times as fast from an origin.  Virtual time stands still until it is moved: ``speed`` 0 goes from event
-to event as fast as it can, another speed waits between them.
+Scaled time runs ``speed`` times as fast from an origin.  Virtual time stands still until it is moved: with ``speed`` 0 it
+goes from event to event as fast as possible, with another speed it waits between events.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ log = logging.getLogger("qbatch")
 FOREVER = 1 << 62
 
 SLOWEST, FASTEST = 1e-6, 1e9
-"""Seconds of server time a second of the wall, at the least and at the most."""
+"""The lowest and the highest speed: seconds of server time for each second of the wall clock."""
 
 STEP = 100_000
-"""Microseconds by which the wall and the monotonic clock part before that is a step of the wall."""
+"""Microseconds of difference to the monotonic clock from which the wall clock counts as stepped."""
 
 LITTLE = 60_000_000
-"""Microseconds for which the clock stands at most until the wall has caught up."""
+"""Microseconds for which the clock stands at most until the wall clock has caught up."""
 
 LOOK = 1.0
-"""Seconds after which the wall is looked at, whatever is due."""
+"""Seconds after which the wall clock is read, whatever is due."""
 
 
 def wall() -> int:
-    """Return the time of the wall: microseconds since 1970."""
+    """Return the time of the wall clock: microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 class Clock:
-    """The time that commands are stamped with and timers are due in.
+    """The clock that stamps commands and drives timers.
 
     Args:
         mode: ``real``, ``scaled`` or ``virtual``.
-        speed: seconds of server time a second of the wall; 0 in virtual time: as fast as it can.
+        speed: seconds of server time for each second of the wall clock; 0 in virtual time: as fast as possible.
         origin: the instant at which scaled and virtual time begin.
     """
 
@@ -67,17 +67,17 @@ class Clock:
         return self.mode == "virtual" and self.speed == 0
 
     def now(self) -> int:
-        """Return the instant; it never runs backwards."""
+        """Return the present instant, which never decreases."""
         if not (self.is_stepped or self.is_paused):
             self._last = max(self._last, min(self._moved(), self.until))
         return self._last
 
     def ahead(self) -> int:
-        """Return by how much real time is ahead of the wall, in microseconds: after a large step of the wall backward."""
+        """Return how far real time is ahead of the wall clock after a large step backward, in microseconds."""
         return max(self.now() - wall(), 0) if self.mode == "real" else 0
 
     def _moved(self) -> int:
-        """Return how far time has gone: behind ``_last`` where it has to stand."""
+        """Return how far time has moved; the value is below ``_last`` when the clock has to stand."""
         if self.mode != "real":
             return self._base + int((time.monotonic() - self._mark) * 1e6 * self.speed)
         moved, here = self._base + int((time.monotonic() - self._mark) * 1e6), wall()
@@ -102,11 +102,11 @@ class Clock:
         return self.until if self.is_stepped else min(self.now(), self.until)
 
     def reach(self, at: int) -> None:
-        """An event at ``at`` is being handled: time is not before it."""
+        """Move time to ``at`` at least, because an event of that instant is being handled."""
         self._last = max(self._last, at)
 
     def delay(self, due: int) -> float | None:
-        """Return the seconds of the wall until an instant is due, None if it is not to be waited for."""
+        """Return the seconds of the wall clock until an instant is due; None if it is not to be waited for."""
         if self.is_paused or due > self.until:
             return None
         if self.is_stepped:
@@ -116,7 +116,7 @@ class Clock:
         return max(due - self.now(), 0) / 1e6 / self.speed
 
     def start_at(self, at: int) -> None:
-        """Go on from an instant (after a restart); real time stands there until the wall has caught up."""
+        """Continue from an instant (after a restart); real time stands there until the wall clock has caught up."""
         self._last = at
         self._rebase()
         if self.mode == "real":
@@ -125,14 +125,13 @@ class Clock:
                 self._base, self._ahead = at, at - self._base
 
     def pause(self) -> None:
-        """Let time stand still."""
-        if not self.is_paused:
-            self.now()
+        """Stop time."""
+        self.now()
         self.is_paused = True
         self.until_text = ""
 
     def play(self, speed: float | None = None, until: int = FOREVER, text: str = "") -> None:
-        """Let time go on, with another speed, up to an instant."""
+        """Let time run again, at another speed if one is given, up to an instant."""
         self.now()
         self.is_paused = False
         self.until, self.until_text = until, text
@@ -144,7 +143,7 @@ class Clock:
         self._base, self._mark = self._last, time.monotonic()
 
     def record(self) -> ClockRecord:
-        """Return the clock as the outside sees it."""
+        """Return the clock as clients see it."""
         return ClockRecord(
             mode=self.mode, now=self.now(), speed=self.speed, is_paused=self.is_paused, until=self.until_text,
             ahead=self.ahead(),
@@ -156,7 +155,7 @@ def _rounded(microseconds: int) -> str:
 
 
 def parse_time(text: str) -> tuple[str, float]:
-    """Return mode and speed of ``real``, ``x60``, ``virtual``, ``virtual:x100``.
+    """Return the mode and the speed of ``real``, ``x60``, ``virtual`` or ``virtual:x100``.
 
     Raises:
         UsageError: for anything else.
@@ -181,7 +180,7 @@ def parse_time(text: str) -> tuple[str, float]:
 
 @dataclass
 class PassTimes:
-    """``count`` passes took ``seconds`` in all, the longest of them ``longest`` seconds."""
+    """Times of passes: ``count`` passes took ``seconds`` in all, the longest of them ``longest`` seconds."""
 
     count: int = 0
     seconds: float = 0.0

@@ -1,8 +1,8 @@
-"""Python's cyclic garbage collector in a daemon with many jobs: what it has looked at for long, it leaves alone from then on.
+"""Python's cyclic garbage collector in a daemon with many jobs: old objects are exempt after a long collection.
 
-A full collection looks at every job and record that there is, while everything waits: a tenth of a second for 200,000 jobs, and
-one falls due whenever their number has grown by a quarter.  They refer to each other in one direction only and go by themselves,
-by their counts of references, as connections do; there is nothing for the collector to find among them.
+A full collection visits every job and record while everything else waits: a tenth of a second for 200,000 jobs, whenever
+their number has grown by a quarter.  Jobs, records and connections form no reference cycles, so their reference counts free
+them; the collector finds nothing among them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 LONG = 0.02
-"""Seconds after which a full collection was a long one."""
+"""Seconds from which a full collection counts as long."""
 
 _FULL = 2
 
 
 def spare_the_old() -> None:
-    """Let the collector leave alone what is there whenever a full collection was a long one, and what is there now."""
+    """Exempt the objects of now from collection, and later all objects after each long full collection."""
     gc.callbacks.append(Sparing())
     gc.freeze()
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A stretch of work that is long enough by itself: what falls due meanwhile is collected behind it."""
+    """Put off collections until the work inside is done."""
     gc.disable()
     try:
         yield
@@ -35,18 +35,14 @@ def undisturbed() -> Iterator[None]:
 
 
 class Sparing:
-    """A callback of the collector.
-
-    Args:
-        clock: seconds.
-    """
+    """A callback of the collector; ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = 0.0
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
-        """Take note of the beginning or the end of a collection."""
+        """Note the beginning or the end of a collection."""
         if info["generation"] < _FULL:
             return
         if phase == "start":

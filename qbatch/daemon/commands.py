@@ -1,4 +1,4 @@
-"""The installed commands, and a directory of links to them: jobs get these on PATH, and nothing else of ours."""
+"""The installed PBS commands, and a directory of links to them that jobs get on PATH."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ COMMANDS = (
     "qbatch", "qsub", "qstat", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qselect", "qsig",
     "pbsnodes", "tracejob", "qorder", "qenable", "qdisable", "qstart", "qstop", "pbsdsh", "qrun", "qterm", "qmgr",
 )  # fmt: skip
-"""The commands that are put on PATH; only these, so that nothing else of this installation hides the user's own."""
+"""The commands that are put on PATH; only these, so that no other program of this installation hides the user's own."""
 
 
 def find_commands() -> str:
-    """Return the directory in which this installation's PBS commands are.
+    """Return the directory of this installation's PBS commands.
 
     Raises:
-        InputError: they are not there.
+        InputError: the commands are not there.
     """
     places = [
         os.path.dirname(sys.executable),
@@ -36,7 +36,7 @@ def find_commands() -> str:
 
 
 def link_commands(directory: str) -> None:
-    """Make a directory of links to the commands, or bring one up to date.
+    """Make or update a directory of links to the commands.
 
     Raises:
         InputError: the commands are not installed.

@@ -1,6 +1,6 @@
-"""The configuration file (TOML), read into :class:`qbatch.daemon.settings.Settings`, and written from it.
+"""The configuration file (TOML): read into :class:`qbatch.daemon.settings.Settings`, and written from it.
 
-Unknown keys are refused with the nearest one; a file is taken as a whole or not at all.
+An unknown key is refused, and the message names the nearest known one.  A file is accepted as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from qbatch.daemon.settings import (
     written,
 )
 from qbatch.model.errors import InputError, QbatchError, suggestion
-from qbatch.model.machine import Host, Machine
+from qbatch.model.machine import Host
 from qbatch.model.machine_file import machine_as_toml, machine_of_tables
 from qbatch.model.toml_text import TomlText
 from qbatch.wire.resources import format_duration
@@ -36,7 +36,7 @@ OF_DASK = ("address", "directory", "timeout")
 
 
 def default_settings() -> Settings:
-    """Return the configuration of a daemon that was given none: four hosts of 16 processors, three queues."""
+    """Return the configuration of a daemon without a file: four hosts of 16 processors, three queues."""
     return parse_config(DEFAULT, "the built-in configuration")
 
 
@@ -64,10 +64,10 @@ default_walltime = "24:00:00"
 
 
 def read_config(path: Path) -> Settings:
-    """Read a configuration file; machine files that it names are looked for from where it stands.
+    """Read a configuration file; the machine files that it names are relative to its folder.
 
     Raises:
-        InputError: it cannot be read or used; with the key, its line, the reason and the way out.
+        InputError: the file cannot be read or used; the message has the key, its line, the reason and the way out.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -78,10 +78,10 @@ def read_config(path: Path) -> Settings:
 
 
 def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
-    """Return the settings that a TOML text describes; ``folder``: where machine files are that it names.
+    """Return the settings that a TOML text describes; ``folder``: where the machine files are that it names.
 
     Raises:
-        InputError: with the key, its line, the reason and the way out.
+        InputError: the message has the key, its line, the reason and the way out.
     """
     reader = TomlText(text, source)
     plain = {name: value for name, value in reader.document.items() if name not in (POOL, QUEUE)}
@@ -103,64 +103,35 @@ def parse_config(text: str, source: str, folder: Path = Path()) -> Settings:
 
 
 def _pool(reader: TomlText, table: dict[str, Any], policy: str, place: int, folder: Path) -> Pool:
+    """Return the pool of the table at this place; a machine file is looked for in ``folder`` first."""
     values = _table(reader, table, POOL)
-    if "machine" in values:
-        return _pool_on(reader, table, values, policy, place, folder)
-    for name in ("hosts", "cpus"):
-        if name not in values:
-            text = f'needs {name}; for example hosts = "n[01-04]" and cpus = 16, or machine = "FILE"'
-            raise reader.error(POOL, text, None, table)
-    memory = values.pop("memory", 0)
-    name = values.pop("name", _usual_name(place))
-    cpus = values.pop("cpus")
-    hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
-    if values.get("single_host") and values.get("spans"):
-        raise reader.error("spans", "does not go together with single_host", None, table)
-    _check_executor(reader, table, values)
-    return Pool(name=name, hosts=hosts, policy=values.pop("policy", policy), **values)
-
-
-def _pool_on(
-    reader: TomlText, table: dict[str, Any], values: dict[str, Any], policy: str, place: int, folder: Path
-) -> Pool:
-    """Return the pool whose hosts a machine file describes; ``values``: those of its table, read."""
-    for name in ("hosts", "cpus", "memory", "single_host", "spans"):
-        if name in values:
-            raise reader.error(
-                name, "does not go together with machine, which says it itself; leave one out", None, table
-            )
-    said = values["machine"]
+    name, policy = values.pop("name", f"pool{place + 1}" if place else "main"), values.pop("policy", policy)
+    if "machine" not in values:
+        for key in ("hosts", "cpus"):
+            if key not in values:
+                text = f'needs {key}; for example hosts = "n[01-04]" and cpus = 16, or machine = "FILE"'
+                raise reader.error(POOL, text, None, table)
+        cpus, memory = values.pop("cpus"), values.pop("memory", 0)
+        hosts = tuple(Host(each, cpus, memory, name) for each in values.pop("hosts"))
+        if values.get("single_host") and values.get("spans"):
+            raise reader.error("spans", "does not go together with single_host", None, table)
+        _check_executor(reader, table, values)
+        return Pool(name=name, hosts=hosts, policy=policy, **values)
+    for key in ("hosts", "cpus", "memory", "single_host", "spans"):
+        if key in values:
+            raise reader.error(key, "does not go together with machine, which defines it itself; leave one out", None, table)
+    given = values.pop("machine")
     try:
-        machine = machine_of_tables(reader, said) if isinstance(said, dict) else load_machine(_beside(said, folder))
-        check_hosts(machine)
+        if isinstance(given, dict):
+            machine = machine_of_tables(reader, given)
+        else:
+            path = folder / given
+            machine = load_machine(str(path) if path.is_file() or given not in SHIPPED else given)
+        check_host_names(host.name for host in machine.hosts)
     except InputError as error:
-        raise error if isinstance(said, dict) else reader.error("machine", str(error), said, table) from error
+        raise error if isinstance(given, dict) else reader.error("machine", str(error), given, table) from error
     _check_executor(reader, table, values)
-    name, runtime = values.get("name", _usual_name(place)), values.get("runtime", "walltime")
-    found = pool_on(machine, name, values.get("policy", policy), runtime)
-    return structs.replace(found, **{key: values[key] for key in ("enforce", "executor", *OF_DASK) if key in values})
-
-
-def _beside(name: str, folder: Path) -> str:
-    """Return the path of a machine file that a configuration names: from where the configuration stands, if it is there."""
-    path = folder / name
-    return str(path) if path.is_file() or name not in SHIPPED else name
-
-
-def _usual_name(place: int) -> str:
-    return "main" if place == 0 else f"pool{place + 1}"
-
-
-def check_hosts(machine: Machine) -> None:
-    """Refuse a machine whose hosts have names that clients of PBS could not read.
-
-    Raises:
-        InputError: with the first such name.
-    """
-    try:
-        check_host_names([host.name for host in machine.hosts])
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    return structs.replace(pool_on(machine, name, policy, values.pop("runtime", "walltime")), **values)
 
 
 def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
@@ -169,20 +140,17 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
         raise reader.error(QUEUE, "needs a name", None, table)
     queue = Queue(**values)
     longest = queue.max_walltime
-    if longest is None or queue.default_walltime <= longest:
-        return queue
-    if "default_walltime" not in values:
-        return Queue(**values, default_walltime=longest)
-    text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
-    raise reader.error("default_walltime", text, None, table)
+    if longest is not None and queue.default_walltime > longest:
+        if "default_walltime" in values:
+            text = f"queue {queue.name}: it is longer than max_walltime, so a job that gives none would be refused"
+            raise reader.error("default_walltime", text, None, table)
+        return structs.replace(queue, default_walltime=longest)
+    return queue
 
 
 def _check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, Any]) -> None:
-    """Refuse a pool of Dask workers without their scheduler, and keys of one where it is none.
+    """Refuse a pool of Dask workers without a scheduler, and keys of Dask in another pool."""
 
-    Raises:
-        InputError: it is one.
-    """
     is_dask = values.get("executor") == "dask"
     if is_dask and "address" not in values:
         text = '"dask" needs address, that of the scheduler; for example address = "tcp://head:8786"'
@@ -194,20 +162,8 @@ def _check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, A
         raise reader.error("timeout", "0 takes hosts down at once; write at least one second, such as timeout = 30", None, table)
 
 
-def _check_executors(reader: TomlText, executor: str, pools: tuple[Pool, ...]) -> None:
-    """Refuse pools that are to run scripts where jobs are emulated.
-
-    Raises:
-        InputError: there is one.
-    """
-    if executor == "emulated" and any(pool.executor for pool in pools):
-        table = next((each for each in reader.tables("pool") if "executor" in each), None)
-        text = 'in a [[pool]] does not go together with "emulated" at the top; leave one out (--executor emulated emulates all)'
-        raise reader.error("executor", text, None, table)
-
-
 def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
-    """Refuse a host that is in two pools, or in one twice."""
+    """Refuse a host that is in two pools, or twice in one."""
     tables = reader.tables("pool")
     pool_of: dict[str, str] = {}
     for place, pool in enumerate(settings.pools):
@@ -223,44 +179,34 @@ def _check_hosts_apart(reader: TomlText, settings: Settings) -> None:
 
 def _check_whole(reader: TomlText, settings: Settings) -> None:
     _check_hosts_apart(reader, settings)
-    _check_executors(reader, settings.executor, settings.pools)
-    for kind, names in (
-        ("name", [pool.name for pool in settings.pools]),
-        ("name", [queue.name for queue in settings.queues]),
-    ):
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise reader.error(kind, f"{name!r} is there twice", name)
-            seen.add(name)
-    queues = {queue.name for queue in settings.queues}
-    pools = {pool.name for pool in settings.pools}
-    if settings.default_queue not in queues:
-        raise reader.error(
-            "default_queue",
-            f"there is no queue {settings.default_queue!r}{suggestion(settings.default_queue, queues)}; say which queue "
-            "takes the jobs that name none",
-        )
-    for queue in settings.queues:
+    if settings.executor == "emulated" and any(pool.executor for pool in settings.pools):
+        table = next((each for each in reader.tables("pool") if "executor" in each), None)
+        text = 'in a [[pool]] does not go together with "emulated" at the top; leave one out (--executor emulated emulates all)'
+        raise reader.error("executor", text, None, table)
+    queues = {queue.name: queue for queue in settings.queues}
+    pools = [pool.name for pool in settings.pools]
+    for names in (pools, [queue.name for queue in settings.queues]):
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise reader.error("name", f"{name!r} is there twice", name)
+    if (default := settings.default_queue) not in queues:
+        text = f"there is no queue {default!r}{suggestion(default, queues)}; say which queue takes the jobs that name none"
+        raise reader.error("default_queue", text)
+    for name, queue in queues.items():
         if queue.pool and queue.pool not in pools:
-            raise reader.error(
-                "pool",
-                f"queue {queue.name}: there is no pool {queue.pool!r}{suggestion(queue.pool, pools)}",
-                queue.pool,
-            )
+            text = f"queue {name}: there is no pool {queue.pool!r}{suggestion(queue.pool, pools)}"
+            raise reader.error("pool", text, queue.pool)
         for destination in queue.destinations:
-            if destination not in queues or destination == queue.name:
-                near = suggestion(destination, queues - {queue.name})
-                text = f"queue {queue.name}: {destination!r} is no other queue{near}"
+            if destination not in queues or destination == name:
+                near = suggestion(destination, queues.keys() - {name})
+                raise reader.error("destinations", f"queue {name}: {destination!r} is no other queue{near}", destination)
+            if queues[destination].destinations:
+                text = f"queue {name}: {destination!r} is a routing queue itself"
                 raise reader.error("destinations", text, destination)
-            if next(each for each in settings.queues if each.name == destination).destinations:
-                raise reader.error(
-                    "destinations", f"queue {queue.name}: {destination!r} is a routing queue itself", destination
-                )
 
 
 def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the values of one table, checked."""
+    """Check and return the values of one table."""
     known = {key.name: key for key in KEYS if key.table == where}
     place = table if where else reader.document
     values = {}
@@ -280,14 +226,23 @@ def _table(reader: TomlText, table: dict[str, Any], where: str) -> dict[str, Any
 
 
 def emulated(pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
-    """Return pools as they are where jobs are emulated: without what says where scripts run."""
+    """Return pools for emulated jobs: without the settings of where scripts run."""
     usual = {field.name: field.default for field in structs.fields(Pool) if field.name in ("executor", *OF_DASK)}
     return tuple(structs.replace(pool, **usual) for pool in pools)
 
 
 def as_toml(settings: Settings) -> str:
-    """Return a text that gives the same settings again."""
-    lines = _lines(settings, TOP)
+    """Return a TOML text of the settings; reading it gives the same settings."""
+
+    def lines_of(values: Settings | Queue, table: str) -> list[str]:
+        pairs = [(key, getattr(values, key.field)) for key in KEYS if key.table == table and key.field != "pools"]
+        return [
+            f"{key.name} = {written(format_duration(value) if key.read is duration else value)}"
+            for key, value in pairs
+            if value is not None
+        ]
+
+    lines = lines_of(settings, TOP)
     for pool in settings.pools:
         values: dict[str, Any] = {"name": pool.name, "policy": pool.policy, "runtime": pool.runtime}
         if pool.machine is None:
@@ -295,24 +250,12 @@ def as_toml(settings: Settings) -> str:
                 "hosts": tuple(host.name for host in pool.hosts), "cpus": pool.hosts[0].cpus, "memory": pool.hosts[0].memory,
                 "single_host": pool.single_host, "spans": pool.spans,
             }  # fmt: skip
-        if pool.enforce != ENFORCED:
-            values["enforce"] = pool.enforce
-        if pool.executor:
-            values["executor"] = pool.executor
+        values |= {"enforce": pool.enforce} if pool.enforce != ENFORCED else {}
+        values |= {"executor": pool.executor} if pool.executor else {}
         if pool.executor == "dask":
             values |= {"address": pool.address, "directory": pool.directory, "timeout": format_duration(pool.timeout)}
         lines += ["", "[[pool]]", *(f"{name} = {written(value)}" for name, value in values.items())]
         lines += machine_as_toml(pool.machine, "pool.machine") if pool.machine is not None else []
     for queue in settings.queues:
-        lines += ["", "[[queue]]", *_lines(queue, QUEUE)]
+        lines += ["", "[[queue]]", *lines_of(queue, QUEUE)]
     return "\n".join(lines) + "\n"
-
-
-def _lines(values: Settings | Queue, table: str) -> list[str]:
-    """Return the lines of a table: each key whose field has a value."""
-    lines = []
-    for key in KEYS:
-        value = getattr(values, key.field) if key.table == table and key.field != "pools" else None
-        if value is not None:
-            lines.append(f"{key.name} = {written(format_duration(value) if key.read is duration else value)}")
-    return lines

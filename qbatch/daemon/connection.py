@@ -1,18 +1,20 @@
-"""One client: frames in, requests out, replies back.  Who it is is read from the socket when it connects."""
+"""The connection of one client: frames in, requests out, replies back.  Its user is read from the socket when it connects."""
 
 from __future__ import annotations
 
 import asyncio
+import grp
 import logging
 import os
+import pwd
 import re
 import socket
 import struct
 from collections import deque
+from functools import lru_cache
 
 import msgspec
 
-from qbatch.daemon.connected_client import actor_of, permit_executor
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.submission import check_server
 from qbatch.daemon.handlers.verbs import permit
@@ -20,7 +22,7 @@ from qbatch.daemon.own_policies import is_own
 from qbatch.daemon.questions.asking import ask, may_be_long, wait_for
 from qbatch.daemon.service import Service
 from qbatch.daemon.unread import MOST_OF_CONNECTION, SharedFrame
-from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import LONGEST_REPLY, LONGEST_REQUEST, FrameError, Splitter, encode
 from qbatch.wire.requests import PROTOCOL, Alter, AnyRequest, Command, PolicySet, Request, Submit
 from qbatch.wire.resources import check_resources
@@ -28,57 +30,75 @@ from qbatch.wire.resources import check_resources
 log = logging.getLogger("qbatch")
 
 STALLED = 30.0
-"""Seconds after which a client that neither finishes its frame nor reads its replies is closed."""
+"""Seconds after which the connection of a client that does not finish a frame or read its replies is closed."""
 
 MOST_BEHIND = 1 << 26
-"""Bytes of events and answers that may wait behind what a client has not read: a burst of events, which subscribers share."""
+"""Bytes of events and answers that may wait for a client to read: enough for a burst of events, which subscribers share."""
 
 MOST_LONG_WAITS = 8
-"""Long answers that a client may wait for at once: what it asks for beyond them is looked at later."""
+"""Long answers that a client may wait for at once; a further request for one is handled later."""
 
 TURN = 0.02
 """Seconds for which the requests of one client are handled before others get their turn."""
 
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _decoder = msgspec.json.Decoder(AnyRequest)
 _encode = msgspec.json.Encoder().encode
 
 
 class _Head(msgspec.Struct):
-    """What is read of a request that cannot be read as a whole."""
+    """The fields of a request that are read if the whole cannot be read."""
 
     v: int = PROTOCOL
     id: int = 0
 
 
-class Reply(msgspec.Struct, omit_defaults=True):
-    """What goes back."""
+@lru_cache(maxsize=1024)
+def _names_of(uid: int, gid: int) -> tuple[str, str]:
+    """Return the names of a user and a group, or their numbers if they have no name."""
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    try:
+        return user, grp.getgrgid(gid).gr_name
+    except KeyError:
+        return user, str(gid)
 
-    id: int
-    result: object = None
-    error: ErrorRecord | None = None
 
-
-def _check_entering(core: Core, request: Request) -> None:
-    """Refuse resources that are none, and dependencies on jobs of other servers: here, and not when the journal is replayed.
+def _check_entering(core: Core, actor: Actor, request: Request) -> None:
+    """Refuse what cannot be carried out here, before the request enters the journal: an accepted job stays accepted.
 
     Raises:
-        Refusal: with the resource or the server, and the reason.
+        Refusal: an illegal resource, a dependency on a job of another server, or a real job of another user, because the
+            process executor runs jobs as the daemon's user only.
     """
     if not isinstance(request, Submit | Alter):
         return
+    if core.settings.executor == "process" and isinstance(request, Submit) and actor.uid != os.getuid():
+        own = _names_of(os.getuid(), os.getgid())[0]
+        raise Refusal(
+            "unsupported",
+            f"executor process runs jobs of {own} only, the user of this daemon, not of {actor.user}; start a daemon of "
+            'your own with: qbatch up (or set executor = "emulated")',
+        )
     wanted = request.spec if isinstance(request, Submit) else request.changes
-    asked, depend = wanted.resources, wanted.depend or ""
+    depend = wanted.depend or ""
     for name in re.split("[:,]", depend) if "@" in depend else ():
         check_server(core, name.partition("@")[2], os.uname().nodename)
-    if asked:
+    if wanted.resources:
         try:
-            check_resources(asked)
+            check_resources(wanted.resources)
         except ValueError as error:
             raise Refusal("bad-value", f"illegal -l value: {error}") from None
 
 
-class Connection(asyncio.Protocol):
-    """One connected client."""
+class ConnectedClient(asyncio.Protocol):
+    """One connected client.
+
+    ``waits``: its questions without an answer yet; they end with the connection.  ``is_subscribed``: it gets events.
+    ``long_answers``: held while a long answer is made; ``long_waits``: how many long answers it waits for.
+    """
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -105,22 +125,26 @@ class Connection(asyncio.Protocol):
 
     @property
     def actor(self) -> Actor:
-        """Who is connected."""
-        return actor_of(self.service.settings, self.uid, self.gid)
+        """The user of the client; the daemon's own user and root are managers, others have the role of the settings in force."""
+        settings, (user, group) = self.service.settings, _names_of(self.uid, self.gid)
+        role = "operator" if user in settings.operators else "user"
+        if self.uid in (0, os.getuid()) or user in settings.managers:
+            role = "manager"
+        return Actor(self.uid, user, group, role)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Read the peer's credentials, as they were when it connected."""
+        """Read the credentials that the peer had when it connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         peer: socket.socket = transport.get_extra_info("socket")
         _, self.uid, self.gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         transport.set_write_buffer_limits(high=MOST_OF_CONNECTION)
-        if not self.service.take(self):
+        if not self.service.clients.accept(self):
             self.fail(0, Refusal("busy", "too many connections; try again later"))
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; handle each request that is complete."""
+        """Receive bytes; handle each request that is complete."""
         try:
             bodies = self._splitter.feed(data)
         except FrameError as error:
@@ -133,12 +157,12 @@ class Connection(asyncio.Protocol):
         if bodies and self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
-        # Counted from the first byte of a frame: who sends one byte a second is as slow as who sends none.
+        # Counted from the first byte of a frame: a client that sends one byte a second is as slow as one that sends none.
         if self._unfinished is None and not self._splitter.is_empty:
             self._unfinished = asyncio.get_running_loop().call_later(STALLED, self.close)
 
     def _handle_bodies(self) -> None:
-        """Handle what is complete, as long as the client reads its replies and others get their turn."""
+        """Handle complete requests as long as the client reads its replies, for the time of one turn."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN
         while self._bodies and not (self._is_unread or self._must_wait):
@@ -152,13 +176,12 @@ class Connection(asyncio.Protocol):
                 return
 
     def go_on(self) -> None:
-        """Have another turn, soon, for requests that are complete; never two: the others would wait for both."""
+        """Schedule one turn for the requests that the client has sent; never two, because other clients would wait for both."""
         if not self._has_turn:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Handle requests that are complete; then read on."""
         self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return
@@ -171,21 +194,21 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def may_go_on(self) -> None:
-        """Enough has been read: the request that waited is tried again."""
+        """Try the request that waited again, because enough has been read."""
         self._must_wait = False
         self._may_answer.set()
         self.go_on()
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that it holds."""
+        """Bytes of answers that the client has not read, without events, of which all subscribers share one copy."""
         transport = self._transport
         return 0 if transport is None else transport.get_write_buffer_size() + self._bytes_behind - self._bytes_shared
 
     def _request(self, body: bytes) -> None:
         try:
             request = _decoder.decode(body)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        except _UNREADABLE as error:
             self._unreadable(body, error)
             return
         if request.v != PROTOCOL:
@@ -197,22 +220,17 @@ class Connection(asyncio.Protocol):
             self._bodies.appendleft(body)
             self._pause_reading()
             return
-        self._handle(request, body)
-
-    def _handle(self, request: Request, body: bytes) -> None:
-        """Give a request to those who change the state or to those who answer questions, if the asker may send it."""
         service, actor = self.service, self.actor
         try:
             permit(actor, request)
-            if isinstance(request, Command):
-                permit_executor(actor, request, service.settings.executor)
-                _check_entering(service.core, request)
-                if isinstance(request, PolicySet) and is_own(request.policy):
-                    wait_for(service, self, request, self._set_own_policy(request, body))
-                else:
-                    self._receive(request, body)
-            else:
+            if not isinstance(request, Command):
                 ask(service, self, request)
+                return
+            _check_entering(service.core, actor, request)
+            if isinstance(request, PolicySet) and is_own(request.policy):
+                wait_for(service, self, request, self._set_own_policy(request, body))
+            else:
+                self._receive(request, body)
         except Refusal as error:
             self.fail(request.id, error)
         except Exception as error:
@@ -228,15 +246,14 @@ class Connection(asyncio.Protocol):
             self._receive(request, body)
 
     def _unreadable(self, body: bytes, error: Exception) -> None:
+        head, code = _Head(), "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
         try:
             head = msgspec.json.decode(body, type=_Head)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            self.fail(0, Refusal("bad-request", f"the request cannot be read: {error}"))
-            return
+        except _UNREADABLE:
+            code = "bad-request"
         if head.v != PROTOCOL:
             self._other_version(head.id, head.v)
         else:
-            code = "unknown-verb" if "`$.verb`" in str(error) else "bad-request"
             self.fail(head.id, Refusal(code, f"the request cannot be read: {error}"))
 
     def _other_version(self, number: int, version: int) -> None:
@@ -244,14 +261,14 @@ class Connection(asyncio.Protocol):
         self.fail(number, Refusal("protocol-version", text))
 
     def settled(self) -> None:
-        """A command of it is committed, or there is no space for it: the answer follows."""
+        """Note that a command of the client is committed, or found no space on the disk; its answer follows."""
         self._uncommitted -= 1
 
     def reply(self, number: int, result: object) -> None:
         """Send a result."""
         try:
-            body = _encode(Reply(number, result))
-        except Exception as error:  # what was asked for is done; only its answer cannot be told
+            body = _encode({"id": number, "result": result})
+        except Exception as error:  # the request is carried out; only its answer cannot be sent
             log.exception("the answer to %s cannot be written", self.actor.user)
             self.fail(number, Refusal("failed", f"done, but the answer cannot be written: {error}"))
             return
@@ -263,10 +280,10 @@ class Connection(asyncio.Protocol):
 
     def fail(self, number: int, error: Refusal) -> None:
         """Send a refusal."""
-        self.put(encode(_encode(Reply(number, error=error.record))))
+        self.put(encode(_encode({"id": number, "error": error.record})))
 
     def put(self, frame: bytes) -> None:
-        """Send a frame, or keep it behind what the client has not read; one that leaves too much unread is closed."""
+        """Send a frame, or keep it until the client has read more; close the connection if it leaves too much unread."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -281,7 +298,7 @@ class Connection(asyncio.Protocol):
         self.service.unread.note(self)
 
     def _catch_up(self, *, is_last: bool = False) -> None:
-        """Send what was kept behind, as far as the client reads it; ``is_last``: all of it."""
+        """Send the frames that were kept, as far as the client reads them; ``is_last``: all of them."""
         assert self._transport is not None
         while self._behind and (is_last or not self._is_unread):
             frame = self._behind.popleft()
@@ -290,14 +307,15 @@ class Connection(asyncio.Protocol):
             self._transport.write(frame)
 
     def pause_writing(self) -> None:
-        """The client does not read: take nothing more from it, and close it if it goes on so."""
+        """Stop receiving from a client that does not read, and close the connection if it stays so (asyncio)."""
         self._is_unread = True
         self._is_read.clear()
         self._pause_reading()
-        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self.abort)
+        assert self._transport is not None
+        self._stall = self._stall or asyncio.get_running_loop().call_later(STALLED, self._transport.abort)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Continue with a client that reads again (asyncio)."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
@@ -309,7 +327,7 @@ class Connection(asyncio.Protocol):
             self.go_on()
 
     async def has_read(self) -> None:
-        """Wait until it has read most of what was sent to it, and the connections of its user enough."""
+        """Wait until the client has read most of what was sent to it, and the connections of its user have read enough."""
         await self._is_read.wait()
         while self.service.unread.must_wait(self, is_long=True):
             self._may_answer.clear()
@@ -317,7 +335,7 @@ class Connection(asyncio.Protocol):
             await self._is_read.wait()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more: what it asked for is still answered, then the connection ends."""
+        """Answer what is still open when the client sends nothing more, then end the connection (asyncio)."""
         if not (self._bodies or self.waits or self._uncommitted or self._is_unread):
             return False
         if self._stall is None:
@@ -325,18 +343,13 @@ class Connection(asyncio.Protocol):
         return True
 
     def close(self) -> None:
-        """Close after what was sent."""
+        """Close the connection after everything was sent."""
         if self._transport is not None:
             self._catch_up(is_last=True)
             self._transport.close()
 
-    def abort(self) -> None:
-        """Close at once."""
-        if self._transport is not None:
-            self._transport.abort()
-
     def connection_lost(self, error: Exception | None) -> None:
-        """The client has gone: what it waits for is forgotten, what it asked for is not."""
+        """Cancel the questions of a client that has gone; its commands are still carried out (asyncio)."""
         for timer in (self._stall, self._unfinished):
             if timer is not None:
                 timer.cancel()
@@ -345,4 +358,5 @@ class Connection(asyncio.Protocol):
         for task in list(self.waits):
             task.cancel()
         self._transport = None
-        self.service.leave(self)
+        self.service.clients.discard(self)
+        self.service.unread.forget(self)

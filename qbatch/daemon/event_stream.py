@@ -1,36 +1,30 @@
-"""The stream of events: what happened to jobs, hosts and queues, and how the clock goes, pushed to who subscribed."""
+"""The stream of events that subscribers get: changes of jobs, hosts and queues, and the state of the clock."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core.records import event_record
 from qbatch.daemon.core.state import Core, Happening
 from qbatch.daemon.unread import SharedFrame
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
+
 PAUSE = 0.5
-"""Seconds between two words of a clock that only moves on."""
+"""Seconds between two clock events while time only moves on."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-class _EventFrame(msgspec.Struct):
-    """An event as it is pushed to subscribers."""
-
-    event: EventRecord
-
-
 class EventStream:
-    """Tells subscribers; costs nothing where there is none.
-
-    Args:
-        subscribers: returns who gets events now.
+    """Sends events to the clients that ``subscribers`` returns; it costs nothing if there is none.
 
     ``last``: the number of the last event that was committed.
     """
@@ -38,60 +32,49 @@ class EventStream:
     def __init__(self, subscribers: Callable[[], Sequence[ConnectedClient]]) -> None:
         self.last = 0
         self._subscribers = subscribers
-        self._told: ClockRecord | None = None
+        self._sent: ClockRecord | None = None
         self._next = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def is_heard(self) -> bool:
-        """Whether anybody gets events now."""
+        """Return whether any client gets events now."""
         return bool(self._subscribers())
 
     def happened(self, core: Core, effect: Happening) -> None:
-        """Tell who subscribed what a commit has made true."""
+        """Send what happened, after its commit."""
         words = effect.text.split(" ", 1)
         record = event_record(core, effect.key) if effect.key is not None else None
         queue = core.queues.get(record.queue) if record is not None else None
         event = EventRecord(
-            number=effect.number,
-            at=effect.at,
-            kind=effect.kind,
-            job=core.id_of(effect.key) if effect.key is not None else "",
-            record=record,
-            host=words[0] if effect.kind == "host" else "",
-            queue=words[0] if effect.kind == "queue" else "",
-            text=effect.text,
-            counts={} if queue is None else queue.letter_counts,
-        )
+            number=effect.number, at=effect.at, kind=effect.kind,
+            job=core.id_of(effect.key) if effect.key is not None else "", record=record,
+            host=words[0] if effect.kind == "host" else "", queue=words[0] if effect.kind == "queue" else "",
+            text=effect.text, counts={} if queue is None else queue.letter_counts,
+        )  # fmt: skip
         self._send(event, self._subscribers())
 
-    def shadowed(self, core: Core) -> None:
-        """Tell that there is something new of the policies in shadow."""
-        self._send(EventRecord(number=core.events_made, at=core.now, kind="shadow"), self._subscribers())
-
-    def reloaded(self, core: Core) -> None:
-        """Tell that the configuration was read again: a queue event that names no queue; all may have changed."""
-        text = "the configuration was read again"
-        self._send(EventRecord(number=core.events_made, at=core.now, kind="queue", text=text), self._subscribers())
+    def announce(self, core: Core, kind: str, text: str = "") -> None:
+        """Send an event that is not of a job, a host or a queue (``queue``: all of them may have changed)."""
+        self._send(EventRecord(number=core.events_made, at=core.now, kind=kind, text=text), self._subscribers())
 
     def clock(self, core: Core, record: Callable[[], ClockRecord]) -> None:
-        """Tell how the clock goes: at once when it was driven, now and then when it only moved on."""
+        """Send the clock: at once if a command changed it, every ``PAUSE`` seconds if time only moved on."""
         subscribers = self._subscribers()
         if not subscribers:
-            self._told = None
+            self._sent = None
             return
-        said, told = record(), self._told
-        if told == said or self._timer is not None:
-            return
-        is_driven = told is None or _drive(told) != _drive(said)
-        is_only_later = said.mode != "virtual" and said.log_arrived == (told.log_arrived if told is not None else None)
-        if not is_driven and is_only_later:
+        now, sent = record(), self._sent
+        if sent == now or self._timer is not None:
             return
         loop = asyncio.get_running_loop()
-        if not is_driven and loop.time() < self._next:
-            self._timer = loop.call_at(self._next, self._later, core, record)
-            return
-        self._told, self._next = said, loop.time() + PAUSE
-        self._send(EventRecord(number=core.events_made, at=said.now, kind="clock", clock=said), subscribers)
+        if sent is not None and _drive(sent) == _drive(now):
+            if now.mode != "virtual" and now.log_arrived == sent.log_arrived:  # clients count on by themselves
+                return
+            if loop.time() < self._next:
+                self._timer = loop.call_at(self._next, self._later, core, record)
+                return
+        self._sent, self._next = now, loop.time() + PAUSE
+        self._send(EventRecord(number=core.events_made, at=now.now, kind="clock", clock=now), subscribers)
 
     def _later(self, core: Core, record: Callable[[], ClockRecord]) -> None:
         self._timer = None
@@ -99,7 +82,7 @@ class EventStream:
 
     def _send(self, event: EventRecord, subscribers: Sequence[ConnectedClient]) -> None:
         if subscribers:
-            frame = SharedFrame(encode(_encode(_EventFrame(event))))
+            frame = SharedFrame(encode(_encode({"event": event})))
             for subscriber in subscribers:
                 subscriber.put(frame)
 

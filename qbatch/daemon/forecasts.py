@@ -1,9 +1,9 @@
-"""The forecasts of a live server: made by a forked child, kept for a moment, and held against what then happens.
+"""The forecasts of a live server: a forked child makes them; they are kept for a moment and compared with the real starts.
 
-A copy of the core goes on in virtual time, instant by instant, as the daemon's own does (:mod:`qbatch.daemon.core.passes`), so
-the policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for the run time
-that is expected of it, and ends well; nothing else is submitted, nobody releases a hold.  It goes on until what was asked for
-is known: what a forecast costs is bounded by the question, not by the queue.
+A copy of the core runs on in virtual time, instant by instant, as the daemon does (:mod:`qbatch.daemon.core.passes`): the
+policy, run limits, dependencies and start times decide as they will.  Each job runs for its walltime, or for its expected run
+time, and ends with status 0; no job is submitted and no hold is released.  The copy stops when the asked-for starts are
+known, so the question bounds the cost, not the queue.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
 from qbatch.daemon.core import passes
+from qbatch.daemon.core.execution import go_on
 from qbatch.daemon.core.explain import reason_for
 from qbatch.daemon.core.job import BatchJob, BatchState, hold_text
 from qbatch.daemon.core.state import Core, Happening, PoolState
 from qbatch.model.progress import time_left
 from qbatch.model.reasons import INSTANTS, SPANS, Reason
-from qbatch.planning.kernels.live import serve_compiled
+from qbatch.planning.kernels.entries import serve_compiled
 from qbatch.planning.policy import Phased
 from qbatch.planning.run_times import LAST, mean_run_time, outlasting
 from qbatch.planning.view import OVERDUE
@@ -35,19 +36,42 @@ from qbatch.results.shown import moment, span
 from qbatch.wire.identifiers import ARRAY, JobKey, parse_id
 from qbatch.wire.records import JobRecord
 
+log = logging.getLogger("qbatch")
+
 ALL = 1 << 62
-"""A number of starts that is never reached: all that come."""
+"""A number of starts that is never reached; it asks for all."""
+
+BUDGET = 30.0
+"""Seconds for one forecast; a job without a start by then has no forecast."""
+
+KEPT = 2.0
+"""Seconds for which a forecast of a long queue is used, whatever happens meanwhile."""
+
+MOST_MADE_ANEW = 2000
+"""Waiting jobs up to which every question gets a forecast of its own."""
+
+MOST_TRACKED = 10_000
+"""Jobs at most of which the first forecast is kept, to be compared with the real start."""
+
+PART = 1000
+"""Jobs that are read from a forecast before other requests have their turn."""
+
+MOST_EXPLAINED = 300
+"""The longest queue in which the comment of every job is explained in full."""
 
 
 class Expected(NamedTuple):
-    """When a job is expected to start and to end, in microseconds."""
+    """The expected start and end of a job, in microseconds."""
 
     start: int
     end: int
 
 
 class ExpectedStarts(NamedTuple):
-    """``found``: by job.  ``is_whole``: it holds every start that comes by itself.  ``was_cut``: its time ran out."""
+    """Expected starts.
+
+    ``found``: by job.  ``is_whole``: has every job that starts without help.  ``was_cut``: the time for the forecast ran out.
+    """
 
     found: dict[JobKey, Expected]
     is_whole: bool
@@ -55,22 +79,21 @@ class ExpectedStarts(NamedTuple):
 
 
 class AsExpected:
-    """Jobs run for their walltimes, or for the run times that are expected of them, and end with 0."""
+    """Run times of jobs in a forecast: their walltimes, or their expected run times; each ends with 0."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # what ends from now on is none to go by
+        self._by_user = {user: tuple(ended) for user, ended in core.run_times.items()}  # none of the forecast itself
 
     def run_of(self, job: BatchJob) -> int:
-        """Return how long a job is expected to run in all, in microseconds.
+        """Return the expected run time of a job in all, in microseconds.
 
-        That is its walltime, or how long the last jobs of its user ran on average; if it has run for longer than that it goes
-        on, at most to its walltime.
+        It is the walltime, or the mean run time of the user's last jobs; a job that has run longer than that is expected to
+        run on, at most to its walltime.
         """
         walltime = job.prepared.walltime
-        if self._core.settings.forecast_run_times == "estimates":
-            return walltime
-        found = mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
+        is_estimate = self._core.settings.forecast_run_times == "estimates"
+        found = None if is_estimate else mean_run_time(self._by_user.get(job.user, ()), LAST, walltime)
         if found is None:
             return walltime
         return found if job.attempt is None else outlasting(found, job.walltime_used(self._core.now), walltime)
@@ -81,29 +104,36 @@ class AsExpected:
 
 
 def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] = (), budget: float = ALL) -> ExpectedStarts:
-    """Return when waiting jobs start and end: those that were asked for, and whatever else became known meanwhile.
+    """Return when waiting jobs start and end: the jobs that are asked for, and others that became known meanwhile.
 
-    A start is known when it comes, and so is the end then, unless the policy may still suspend or resize the job: then the end
-    is waited for.  A job that is asked for and never starts is looked for until nothing is due any more.
+    The end of a job is known at its start, unless the policy may still suspend or resize it; then the forecast goes on to the
+    end.  It looks for a job that never starts until nothing is due any more.
 
     Args:
-        core: a copy of the live one; it is used up.
-        now: the instant from which to go on, in microseconds.
+        core: a copy of the live core; the forecast changes it.
+        now: the instant from which to continue, in microseconds.
         first: how many jobs are asked for, the first to start.
-        keys: jobs that are asked for as well; of an array whichever of its jobs starts first.
-        budget: seconds of the wall that it may take.
+        keys: jobs that are asked for as well; of an array the first of its jobs to start.
+        budget: seconds that the forecast may take.
     """
     deadline = time.monotonic() + budget
     _prepare(core, now)
     starts = _Starts(core)
     wanted = set(keys)
-    held = _held_for_good(core)
+    held = 0  # waiting jobs that a user holds and nothing deletes: they wait during the whole forecast
+    if any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
+        waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
+        held = sum(bool(each.hold) and not each.unmet and not each.spec.depend for each in waiting)
+
+    def any_waits() -> bool:
+        return sum([queue.waiting for queue in core.queues.values()]) > held
+
     has_first = first <= 0  # whether these have started: of what starts later only ``keys`` are asked for
     at: int | None = now
     while at is not None:
         passes.advance(core, max(core.now, at))
         wanted.difference_update(starts.take(core.take_effects()))
-        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not _any_waits(core, held)):
+        if not has_first and (len(starts.found) + len(starts.unsettled) >= first or not any_waits()):
             has_first = True
             wanted.update(starts.unsettled)
         if has_first and not wanted:
@@ -111,43 +141,43 @@ def forecast(core: Core, now: int, *, first: int = ALL, keys: Iterable[JobKey] =
         if time.monotonic() > deadline:
             return ExpectedStarts(starts.known(), is_whole=False, was_cut=True)
         at = core.now if core.is_dirty else passes.next_due(core)
-    return ExpectedStarts(starts.known(), is_whole=at is None or not _any_waits(core, held), was_cut=False)
+    return ExpectedStarts(starts.known(), is_whole=at is None or not any_waits(), was_cut=False)
 
 
 def _prepare(core: Core, now: int) -> None:
-    """Let what runs end as is expected of it, as an emulated job would."""
+    """Let running jobs end as expected, as emulated jobs do."""
     core.settings = structs.replace(core.settings, executor="emulated", mail_command=())
     core.runs, core.faults, core.keeps_records = AsExpected(core), [], False
     core.now = max(core.now, now)
     for pool in core.pools:
         for job in pool.running.values():
             progress, work = job.under_way, core.runs.run_of(job) * job.prepared.request.procs
-            core.timers.pause(progress, core.now)
+            progress.stand_still(core.now)
             progress.work = work if progress.done < work else progress.done + OVERDUE * progress.procs
             if job.state is not BatchState.SUSPENDED:
-                core.timers.resume(job, progress, core.now)
+                go_on(core, job)
     core.take_effects()
 
 
 class _Starts:
-    """What is known of the jobs that have started in a forecast.
+    """The jobs that have started in a forecast.
 
-    ``found``: those whose end is known.  ``unsettled``: starts of those whose end is not: the policy has suspended them, or may
-    suspend or resize them, or they run a trial that ends before they do.
+    ``found``: jobs with a known end.  ``unsettled``: starts of jobs without one: the policy has suspended them, may suspend
+    or resize them, or they are on a trial run that ends first.
     """
 
     def __init__(self, core: Core) -> None:
         self.found: dict[JobKey, Expected] = {}
         self.unsettled: dict[JobKey, int] = {}
         self._core = core
-        self._on_hosts = {key for pool in core.pools for key in pool.running}  # they started before, and are not asked about
-        self._changes = {  # pools whose policy may suspend or resize every job that runs
+        self._on_hosts = {key for pool in core.pools for key in pool.running}  # they started before the forecast
+        self._changes = {  # pools with a policy that may suspend or resize every running job
             pool.settings.name for pool in core.pools
             if isinstance(pool.policy, Phased) or getattr(pool.policy, "is_malleable", False)
         }  # fmt: skip
 
     def take(self, effects: Iterable[object]) -> list[JobKey]:
-        """Take what happened at an instant; return the jobs of which all is known since."""
+        """Take the effects of an instant; return the jobs of which start and end are known since then."""
         touched: dict[JobKey, None] = {}
         settled: list[JobKey] = []
         for effect in effects:
@@ -156,7 +186,7 @@ class _Starts:
             if effect.kind == "started":
                 self.unsettled[key] = effect.at
                 touched[key] = None
-            elif effect.kind == "requeued":  # a trial, or an attempt that was lost: it is to start once more
+            elif effect.kind == "requeued":  # a trial or a lost attempt: it will start again
                 self.unsettled.pop(key, None)
                 self.found.pop(key, None)
             elif effect.kind == "ended":
@@ -171,18 +201,16 @@ class _Starts:
                 touched[key] = None
         for key in touched:
             job = self._core.find(key)
-            if key in self.unsettled and job is not None and self._is_settled(job):
+            if key not in self.unsettled or job is None or job.under_way.due < 0:
+                continue
+            pool = self._core.pool_of(job)
+            if pool.settings.name not in self._changes and not _is_on_trial(pool, job):  # it runs on until its end
                 self.found[key] = Expected(self.unsettled.pop(key), job.under_way.due)
                 settled.append(key)
         return settled + [JobKey(key.sequence, ARRAY) for key in settled if key.member >= 0]
 
-    def _is_settled(self, job: BatchJob) -> bool:
-        """Tell whether a job that has started runs on until its end."""
-        pool = self._core.pool_of(job)
-        return job.under_way.due >= 0 and pool.settings.name not in self._changes and not _is_on_trial(pool, job)
-
     def known(self) -> dict[JobKey, Expected]:
-        """Return all starts, those whose end is not settled with the end that they would have if they ran on from now on."""
+        """Return all starts; a job with an unsettled end has the end of an uninterrupted run from now on."""
         known = dict(self.found)
         for key, start in self.unsettled.items():
             job = self._core.find(key)
@@ -194,7 +222,7 @@ class _Starts:
 
 
 def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
-    """Tell whether a job runs a trial that its quantum ends before its estimate: it will start once more."""
+    """Return whether a job is on a trial run that its quantum ends before its estimate: it will start again."""
     if job.row < 0 or not pool.engine.is_trial(job.row):
         return False
     view = pool.engine.view()
@@ -202,49 +230,16 @@ def _is_on_trial(pool: PoolState, job: BatchJob) -> bool:
     return run.expected_end < run.since + view.jobs[job.row].estimate
 
 
-def _held_for_good(core: Core) -> int:
-    """Return how many jobs wait that a user holds and that nothing deletes: they wait as long as the forecast goes on."""
-    if not any(queue.counts.get(BatchState.HELD) for queue in core.queues.values()):
-        return 0
-    waiting = (each for job in core.live_jobs() for each in core.members(job) if each.is_waiting)
-    return sum(1 for each in waiting if each.hold and not each.unmet and not each.spec.depend)
-
-
-def _any_waits(core: Core, held: int) -> bool:
-    """Tell whether more jobs wait than the ``held`` ones."""
-    return sum([queue.waiting for queue in core.queues.values()]) > held
-
-
 def is_hopeful(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job, or any of an array, waits and may start without help: its queue is started, no user holds it."""
+    """Return whether a job, or any of an array, waits and may start without help: its queue is started, no user holds it."""
     return core.queue(job.queue).started and any(each.is_waiting and not each.hold for each in core.members(job))
-
-
-log = logging.getLogger("qbatch")
-
-BUDGET = 30.0
-"""Seconds for one forecast; a job that has no start by then has none."""
-
-KEPT = 2.0
-"""Seconds of the wall for which a forecast of a long queue serves, whatever happens meanwhile."""
-
-MOST_MADE_ANEW = 2000
-"""Waiting jobs up to which every question gets a forecast of its own."""
-
-MOST_TRACKED = 10_000
-
-PART = 1000
-"""Jobs that are taken over from a forecast before other requests have their turn."""
-
-MOST_EXPLAINED = 300
-"""The longest queue in which the comment of every job is explained in full."""
 
 
 class Made(NamedTuple):
     """A forecast.
 
-    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: it has the first so many to start; ``ALL``:
-    all that start by themselves.  ``missing``: why jobs that could start are not there, code and words; else empty.
+    ``found``: the expected start and end of waiting jobs, by start.  ``reaches``: how many jobs it has, the first to start;
+    ``ALL``: all that start without help.  ``missing``: why jobs that could start are missing, code and words; else empty.
     """
 
     found: dict[JobKey, Expected]
@@ -252,31 +247,22 @@ class Made(NamedTuple):
     missing: tuple[str, str] = ("", "")
 
     def has(self, core: Core, key: JobKey) -> bool:
-        """Tell whether a job is there, or any of an array."""
+        """Return whether the forecast has a job, or any of an array."""
         job = core.jobs.get(key.sequence) if key.member == ARRAY else None
         return key in self.found if job is None else any(each.key in self.found for each in core.members(job))
 
 
-class Said(msgspec.Struct, array_like=True):
-    """What the child says: sequence number, index, start and end of each job, by start; whether every start that comes by
-    itself is there; whether its time ran out."""
-
-    jobs: list[tuple[int, int, int, int]]
-    is_whole: bool = True
-    was_cut: bool = False
-
-
+_Answer = tuple[list[tuple[int, int, int, int]], bool, bool]
+"""The answer of the child: sequence number, index, start and end of each job, by start; ``is_whole`` and ``was_cut`` as in
+:class:`ExpectedStarts`."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Said).decode
+_decode = msgspec.msgpack.Decoder(_Answer).decode
 
 
 class Forecaster:
-    """Asks for forecasts and tracks their error.
+    """Makes forecasts and tracks their error.
 
-    Args:
-        core: returns the present state; another may take its place.
-        clock: tells the instant from which a forecast goes on.
-        passes: how many were made: after each, other jobs may wait.
+    ``core`` returns the present state, which another may replace; ``passes`` counts the passes: after each, other jobs may wait.
     """
 
     def __init__(self, core: Callable[[], Core], clock: Clock, passes: PassTimes) -> None:
@@ -297,9 +283,9 @@ class Forecaster:
         self._absolute_sum = 0.0
 
     async def until(self, *, first: int = 0, jobs: Iterable[BatchJob] = ()) -> Made:
-        """Return a forecast that has the ``first`` jobs to start (``ALL``: all), and all of ``jobs`` that start by themselves.
+        """Return a forecast of the ``first`` jobs to start (``ALL``: all), and of those of ``jobs`` that start without help.
 
-        Of an array it has whichever of its jobs starts first.  It may have others as well.
+        Of an array it has the first of its jobs to start.  It may have others as well.
         """
         core = self._core()
         keys = {job.key for job in jobs if is_hopeful(core, job)}
@@ -311,12 +297,12 @@ class Forecaster:
         if (self._state() == self._made_of and age < 60) or (age < KEPT and waiting > MOST_MADE_ANEW):
             if last.reaches == ALL or (last.reaches >= first and all(last.has(core, key) for key in keys)):
                 return last
-            # A long queue is asked about page by page: each forecast of one state goes twice as far as the one before it.
+            # Clients read a long queue page by page: each forecast of one state goes twice as far as the one before it.
             first = max(first, 2 * last.reaches)
         self._asked_first = max(self._asked_first, first)
         self._asked_keys |= keys
         if self._running is not None:
-            # It was made of an older state: who asks now may have submitted since.
+            # It is made of an older state: the asker may have submitted a job since.
             await asyncio.shield(self._running)
         if self._running is None:
             self._running = asyncio.create_task(self._make())
@@ -324,7 +310,7 @@ class Forecaster:
         return await asyncio.shield(self._running)
 
     def _state(self) -> tuple[int, int]:
-        """Return what tells the present state from another one."""
+        """Return what distinguishes the present state from another one."""
         core = self._core()
         return core.events_made, core.now if self._clock.mode != "real" else 0
 
@@ -333,29 +319,38 @@ class Forecaster:
 
     async def _make(self) -> Made:
         core, state = self._core(), self._state()
-        loop = asyncio.get_running_loop()
         first, keys, self._asked_first, self._asked_keys = self._asked_first, self._asked_keys, 0, set()
-        said, missing = Said([]), ("", "")
+        now = max(core.now, self._clock.now())
+
+        def in_child() -> bytes:
+            serve_compiled()
+            with undisturbed():
+                found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
+            by_start = sorted(((*key, *times) for key, times in found.items()), key=itemgetter(2, 0, 1))
+            return _encode((by_start, is_whole, was_cut))
+
+        jobs: list[tuple[int, int, int, int]] = []
+        is_whole, was_cut, missing = True, False, ("", "")
         if any(queue.waiting for queue in core.queues.values()):
-            now = max(core.now, self._clock.now())
             try:
-                said = _decode(await Child(lambda: _encode(_foretold(core, now, first, keys))).said(2 * BUDGET))
+                jobs, is_whole, was_cut = _decode(await Child(in_child).answer(2 * BUDGET))
             except ChildFailed as error:
                 log.warning("no forecast: %s", error)
                 missing = ("no-forecast", "the forecast could not be made")
-        if said.was_cut:
+        reaches = ALL if is_whole or was_cut else len(jobs)
+        if was_cut:
             missing = ("not-reached", f"the forecast was not done within {BUDGET:.0f} s")
-        reaches = ALL if said.is_whole or said.was_cut else len(said.jobs)
-        if reaches != ALL:
+        elif not is_whole:
             missing = ("not-reached", "the forecast was made for other jobs and did not go so far; ask again")
         found: dict[JobKey, Expected] = {}
-        for count, (sequence, member, start, end) in enumerate(said.jobs):
+        for count, (sequence, member, start, end) in enumerate(jobs):
             if count % PART == PART - 1:
                 await asyncio.sleep(0)
             job = core.find(JobKey(sequence, member))
             if job is not None and job.is_waiting:
                 found[job.key] = Expected(start, end)
-        self._last, self._made_of, self._made_at = Made(found, reaches, missing), state, loop.time()
+        self._last, self._made_of = Made(found, reaches, missing), state
+        self._made_at = asyncio.get_running_loop().time()
         for key, expected in found.items():
             if len(self._first) >= MOST_TRACKED:
                 break
@@ -363,7 +358,7 @@ class Forecaster:
         return self._last
 
     def started(self, event: Happening) -> None:
-        """A job has started: hold its first forecast against it."""
+        """Compare the start of a job with its first forecast."""
         if event.key is None:
             return
         expected = self._first.pop(event.key, None)
@@ -374,18 +369,18 @@ class Forecaster:
             self._absolute_sum += abs(error)
 
     def error(self) -> dict[str, float]:
-        """Return how far first forecasts were off: seconds, positive where jobs started later than forecast."""
+        """Return the error of first forecasts, in seconds; positive if jobs started later than forecast."""
         if not self._errors:
             return {}
         count = self._errors
         return {"count": count, "mean_s": self._error_sum / count, "mean_absolute_s": self._absolute_sum / count}
 
     def forget(self, key: JobKey) -> None:
-        """A job has ended; if it never started, its forecast is held against nothing."""
+        """Drop the forecast of a job that ended without a start."""
         self._first.pop(key, None)
 
     def with_estimate(self, record: JobRecord, made: Made) -> JobRecord:
-        """Return a record with the forecast of its start, or why it has none; an array's is that of its first job."""
+        """Return a record with the forecast of its start, or why it has none; an array has that of its first job."""
         core = self._core()
         job = core.find(parse_id(record.id))
         if job is None or not (job.is_waiting or job.state is BatchState.BEGUN):
@@ -393,11 +388,11 @@ class Forecaster:
         waiting = [each for each in core.members(job) if each.is_waiting]
         starts = [made.found[each.key].start for each in waiting if each.key in made.found]
         if starts:
-            return msgspec.structs.replace(record, estimated_start=min(starts))
-        return msgspec.structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
+            return structs.replace(record, estimated_start=min(starts))
+        return structs.replace(record, no_estimate=self.why_none(waiting[0], made)[1]) if waiting else record
 
     def why_none(self, job: BatchJob, made: Made) -> tuple[str, str]:
-        """Return the code and the words of why a waiting job is not in a forecast."""
+        """Return why a waiting job is not in a forecast: code and words."""
         core = self._core()
         is_first = not job.is_subjob or not core.jobs[job.sequence].unmet
         depends = job if is_first else core.jobs[job.sequence]
@@ -407,35 +402,40 @@ class Forecaster:
             return "held", f"is held ({hold_text(job.hold)}) until somebody releases it"
         if depends.unmet:
             what = depends.spec.depend or "a job that was to come before it"
-            return "dependency", f"nobody knows when, or whether, what it depends on comes to pass ({what})"
+            return "dependency", f"it is not known when, or whether, its dependency will be fulfilled ({what})"
         queue = core.queues[job.queue]
         if not queue.started:
             return "queue-stopped", f"queue {job.queue} is stopped until somebody starts it"
         pool = core.pool_of(job)
-        if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:  # to say more of each of them would take minutes
-            return "no-start", f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
+        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended"
+        if job.row >= 0 and self._facts(pool)[0] > MOST_EXPLAINED:  # to explain each of them would take minutes
+            return "no-start", text
         reason = self.reason(job)
-        if reason.code == "arriving":
-            return reason.code, reason.text
-        text = f"{pool.name_of_policy} would not start it by itself, even when all that runs has ended ({reason.text})"
-        return "no-start", text
+        return (reason.code, reason.text) if reason.code == "arriving" else ("no-start", f"{text} ({reason.text})")
 
     def reason(self, job: BatchJob) -> Reason:
-        """Return why a job waits, in words for people: instants by the calendar, durations in hours, users by name."""
+        """Return why a job waits, in words for users: instants as dates, durations in hours, users by name.
+
+        Policies write both in seconds of the clock, which in a live server are seconds since 1970.
+        """
         reason = reason_for(self._core(), job)
-        text = in_calendar(reason)
+        text = reason.text
+        for names, words in ((INSTANTS, moment), (SPANS, span)):
+            for name in names:
+                if name in reason.numbers:
+                    number = reason.numbers[name]
+                    text = text.replace(f"{number / 1e6:.15g} s", words(number))
         if "predicted" in reason.numbers:
             text = text.replace("of its user", f"of {job.user}")
-        return msgspec.structs.replace(reason, text=text)
+        return structs.replace(reason, text=text)
 
     def short_reason(self, job: BatchJob) -> str:
-        """Return the comment of a waiting job, as ``qstat -s`` shows it: in full where the queue is short."""
+        """Return the comment of a waiting job for ``qstat -s``; it is complete if the queue is short."""
         core = self._core()
         pool = core.pool_of(job)
-        if job.is_waiting and job.state is not BatchState.QUEUED:
-            return f"Not Running: {self.reason(job).text}"
         waiting, free = self._facts(pool)
-        if job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
+        is_queued = job.state is BatchState.QUEUED or not job.is_waiting
+        if not is_queued or job.run_limit or job.row < 0 or waiting <= MOST_EXPLAINED:
             return f"Not Running: {self.reason(job).text}"
         procs = job.prepared.demand.procs
         if procs > free:
@@ -443,7 +443,7 @@ class Forecaster:
         return f"Not Running: waits for its turn ({pool.name_of_policy}); see: qbatch explain {core.id_of(job.key)}"
 
     def _facts(self, pool: PoolState) -> tuple[int, int]:
-        """Return how many wait in a pool and how many processors are free there; looked up once a state."""
+        """Return how many jobs wait in a pool and how many processors are free there; looked up once for each state."""
         state = (self._core().events_made, self._passes.count)
         if state != self._facts_of:
             self._facts_of, self._known = state, {}
@@ -451,28 +451,3 @@ class Forecaster:
             view = pool.engine.view()
             self._known[pool.settings.name] = (len(view.queue), view.free_procs)
         return self._known[pool.settings.name]
-
-
-def _foretold(core: Core, now: int, first: int, keys: set[JobKey]) -> Said:
-    """Return the forecast, in the child (:func:`forecast`)."""
-    serve_compiled()
-    with undisturbed():
-        found, is_whole, was_cut = forecast(core, now, first=first, keys=keys, budget=BUDGET)
-    return Said(sorted(((*key, *times) for key, times in found.items()), key=_by_start), is_whole, was_cut)
-
-
-_by_start = itemgetter(2, 0, 1)
-
-
-def in_calendar(reason: Reason) -> str:
-    """Return the text of a reason with its instants by the calendar, and its durations in hours, minutes and seconds.
-
-    Policies say both in seconds of the clock, which in a live server are seconds since 1970.
-    """
-    text = reason.text
-    for names, words in ((INSTANTS, moment), (SPANS, span)):
-        for name in names:
-            if name in reason.numbers:
-                number = reason.numbers[name]
-                text = text.replace(f"{number / 1e6:.15g} s", words(number))
-    return text

@@ -1,8 +1,8 @@
 """The journal's entries: the inputs of the core, each with its instant, as MessagePack arrays that begin with a letter.
 
-``c`` a command with its asker, ``k`` a further step of the oldest command that takes several, ``r`` a report of an executor,
-``p`` a pass, ``l`` an arrival of the workload log, ``s`` another configuration.  The same entries in the same order give the same
-state.
+``c``: a command with its asker.  ``k``: a further step of the oldest unfinished command.  ``r``: a report of an executor.
+``p``: a pass.  ``l``: an arrival of the workload log.  ``s``: another configuration.  The same entries in the same order
+give the same state.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def command(at: int, actor: Actor, body: bytes) -> bytes:
     return encode(("c", at, *actor, body))
 
 
-def report(at: int, said: Report) -> bytes:
+def report(at: int, what: Report) -> bytes:
     """Return the entry of a report."""
-    if isinstance(said, Started):
-        return encode(("r", at, "started", said.key, said.session, said.at))
-    return encode(("r", at, "ended", said.key, said.status, said.at, said.why, said.used, said.undelivered))
+    if isinstance(what, Started):
+        return encode(("r", at, "started", what.key, what.session, what.at))
+    return encode(("r", at, "ended", what.key, what.status, what.at, what.why, what.used, what.undelivered))
 
 
 def one_pass(at: int) -> bytes:
@@ -43,7 +43,7 @@ def one_pass(at: int) -> bytes:
 
 
 def step(at: int, *, is_last: bool = False) -> bytes:
-    """Return the entry of a step of the oldest command under way; ``is_last``: it is given up, whatever it has left to do."""
+    """Return the entry of a step of the oldest unfinished command; ``is_last``: the command is given up instead."""
     return encode(("k", at, is_last))
 
 
@@ -53,7 +53,7 @@ def reconfiguration(at: int, settings: str) -> bytes:
 
 
 def arrival(at: int, actor: Actor, body: bytes, place: tuple[int, str, int]) -> bytes:
-    """Return the entry of an arrival of the log; ``place``: how many have arrived, which log, its offset."""
+    """Return the entry of an arrival of the log; ``place``: how many jobs have arrived, which log, its offset."""
     return encode(("l", at, *actor, body, *place))
 
 
@@ -61,7 +61,7 @@ def arrive(core: Core, actor: Actor, request: Submit, place: tuple[int, str, int
     """Give an arrival of a source to the core.
 
     Raises:
-        Refusal: the job is not taken; the arrival counts all the same.
+        Refusal: the job is refused; the arrival counts all the same.
     """
     core.log_arrived, core.log_id, core.log_offset = place
     owner = request.spec.extra.get(OWNER)
@@ -76,7 +76,7 @@ def arrive(core: Core, actor: Actor, request: Submit, place: tuple[int, str, int
 
 
 class JournalEntry(NamedTuple):
-    """An entry that was read.  ``place``: of an arrival of the log; ``report``: what an executor said."""
+    """A decoded entry.  ``place``: of an arrival of the log; ``report``: of an executor."""
 
     kind: str
     at: int
@@ -89,7 +89,7 @@ class JournalEntry(NamedTuple):
 
 
 def read(data: bytes) -> JournalEntry:
-    """Return an entry that was written by this module."""
+    """Decode an entry."""
     entry = _decode(data)
     kind, at = entry[0], entry[1]
     if kind in "cl":
@@ -108,38 +108,34 @@ def apply(core: Core, data: bytes) -> None:
 
 
 def give(core: Core, entry: JournalEntry) -> None:
-    """Give an entry that was read to the core again, as it was given the first time."""
+    """Give a decoded entry to the core again, as it was given the first time."""
     if entry.kind == "p":
         passes.advance(core, entry.at)
         return
     core.now = max(core.now, entry.at)
-    if entry.report is not None:
-        flow.reported(core, entry.report)
-        return
-    if entry.kind == "s":
-        settings = parse_config(entry.settings, "the configuration in the journal")
-        steps.begin(core, reconfigure(core, settings))
-        return
-    if entry.kind == "k":
-        if entry.is_last:
-            del core.works[0]
-        else:
-            steps.go_on(core)
-        return
     try:
-        if entry.place is not None:
+        if entry.report is not None:
+            flow.reported(core, entry.report)
+        elif entry.kind == "s":
+            settings = parse_config(entry.settings, "the configuration in the journal")
+            steps.begin(core, reconfigure(core, settings))
+        elif entry.kind == "k" and entry.is_last:
+            del core.works[0]
+        elif entry.kind == "k":
+            steps.go_on(core)
+        elif entry.place is not None:
             arrive(core, entry.actor, entry.request, entry.place)  # type: ignore[arg-type]
         else:
             verbs.begin(core, entry.actor, entry.request)  # type: ignore[arg-type]
     except Refusal as error:
-        # Refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
-        # refusal would lose what was acknowledged.
-        if entry.kind == "c" and error.code != "refused-by-fault":
+        # It was refused the first time too: an arrival of the log, or a fault on demand that counted itself.  Any other
+        # refusal would lose an acknowledged command.
+        if entry.kind != "l" and (entry.kind, error.code) != ("c", "refused-by-fault"):
             raise
 
 
 def jobs_of(core: Core, request: Request) -> tuple[str, ...]:
-    """Return the identifiers of the jobs that a command was about which has just been given to the core."""
+    """Return the identifiers of the jobs that a command concerns, which has just been given to the core."""
     if isinstance(request, Submit):
         return (str(core.next_sequence - 1),)
     if isinstance(request, Order):

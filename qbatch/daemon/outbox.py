@@ -1,4 +1,4 @@
-"""What follows a commit: launches and signals, accounting files, mail, events, and answers to those who wait."""
+"""What follows a commit: launches and signals, accounting files, mail, events, and promised answers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,10 @@ from collections.abc import Callable, Iterable
 
 from qbatch.daemon import attempts
 from qbatch.daemon.accounting_files import AccountingFiles
+from qbatch.daemon.core import state
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.records import output_path
-from qbatch.daemon.core.state import (
-    Account,
-    Allow,
-    Append,
-    Core,
-    Effect,
-    Ending,
-    Fit,
-    Forget,
-    Happening,
-    Launch,
-    Mail,
-    Send,
-    Stop,
-)
+from qbatch.daemon.core.state import Account, Append, Core, Effect, Ending, Happening, Mail
 from qbatch.daemon.event_stream import EventStream
 from qbatch.daemon.executors.attempt import NOT_STARTED, Attempt, Ended, Executor, Report
 from qbatch.daemon.forecasts import Forecaster
@@ -34,23 +21,18 @@ from qbatch.wire.records import Outcome
 
 log = logging.getLogger("qbatch")
 
-
 MOST_MAILS = 8
-"""Mail commands that run at once."""
+"""Mail commands that run at the same time."""
 
 
 class Waiters:
-    """Two tables of promised answers: what is known when a job has started, and when it has ended."""
+    """Two tables of promised answers: for when a job has started, and for when it has ended."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[JobKey, list[asyncio.Future[Outcome]]]] = {"start": {}, "end": {}}
 
-    def __len__(self) -> int:
-        """Return how many answers are promised."""
-        return sum(len(futures) for table in self._tables.values() for futures in table.values())
-
     def __bool__(self) -> bool:
-        """Tell whether any answer is promised."""
+        """Return whether any answer is promised."""
         return any(self._tables.values())
 
     def enter(self, key: JobKey, until: str) -> asyncio.Future[Outcome]:
@@ -59,22 +41,15 @@ class Waiters:
         self._tables[until].setdefault(key, []).append(future)
         return future
 
-    def started(self, key: JobKey, outcome: Outcome) -> None:
-        """A job has started: answer who waited for that."""
-        self._answer("start", key, outcome)
-
-    def ended(self, key: JobKey, outcome: Outcome) -> None:
-        """A job has ended: answer all who waited for it; one that never started does not start any more."""
-        self._answer("end", key, outcome)
-        self._answer("start", key, outcome)
-
-    def _answer(self, until: str, key: JobKey, outcome: Outcome) -> None:
-        for future in self._tables[until].pop(key, ()):
-            if not future.done():
-                future.set_result(outcome)
+    def answer(self, key: JobKey, outcome: Outcome, *points: str) -> None:
+        """Answer the clients that wait for these points of a job (``start``, ``end``)."""
+        for until in points:
+            for future in self._tables[until].pop(key, ()):
+                if not future.done():
+                    future.set_result(outcome)
 
     def forget(self, until: str, futures: Iterable[asyncio.Future[Outcome]]) -> None:
-        """Nobody waits for these any more (who waited has been answered, has given up, or has left)."""
+        """Drop promises that are answered, or that no client waits for any more."""
         table, gone = self._tables[until], set(futures)
         for key in [key for key, held in table.items() if not gone.isdisjoint(held)] if gone else ():
             left = [each for each in table[key] if each not in gone]
@@ -85,20 +60,14 @@ class Waiters:
 
 
 class Outbox:
-    """Carries out what the core asks for, in order.
+    """Carries out the effects of the core, in order.
 
-    ``executor``: None where jobs are emulated.  ``surroundings``: variables that every job gets.
-
-    Args:
-        waiters: are answered when jobs start and end.
-        forecasts: are held against what happens.
-        event_stream: tells who subscribed.
-        report: takes what is known of an attempt that cannot be made.
+    ``executor``: None if jobs are emulated.  ``surroundings``: variables that every job gets.  ``scripts``: the directory of long
+    scripts.  ``report`` takes the report of an attempt that cannot be made.
     """
 
-    def __init__(
-        self, waiters: Waiters, forecasts: Forecaster, event_stream: EventStream, report: Callable[[Report], None]
-    ) -> None:
+    def __init__(self, waiters: Waiters, forecasts: Forecaster, event_stream: EventStream,
+                 report: Callable[[Report], None]) -> None:  # fmt: skip
         self.report = report
         self.executor: Executor | None = None
         self.accounting: AccountingFiles | None = None
@@ -111,7 +80,7 @@ class Outbox:
         self._mailing = asyncio.Semaphore(MOST_MAILS)
 
     def carry_out(self, core: Core, outbox: list[Effect]) -> None:
-        """Carry out what a commit has made true of a state."""
+        """Carry out the effects of a commit."""
         lines: list[Account] = []
         stream = self._event_stream
         is_heard = stream.is_heard()
@@ -127,48 +96,43 @@ class Outbox:
                         stream.happened(core, effect)
                 else:
                     self._carry_out(core, effect)
-            except Exception:  # it is committed: the others follow from it all the same
+            except Exception:  # the commit stands, so the other effects must follow
                 log.exception("%s after a commit failed", type(effect).__name__)
         if lines and self.accounting is not None:
             self.accounting.write(lines)
 
     def _carry_out(self, core: Core, effect: Effect) -> None:
+        executor = self.executor
         match effect:
             case Ending():
                 self._ended(effect)
-            case Launch():
-                self._launch(core, effect)
-            case Stop():
-                if self.executor is not None:
-                    self.executor.stop(effect.file_key, effect.grace / 1e6)
-            case Send():
-                if self.executor is not None:
-                    self.executor.signal(effect.file_key, effect.signal)
-            case Fit():
-                if self.executor is not None:
-                    self.executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
-            case Allow():
-                if self.executor is not None:
-                    self.executor.set_walltime(effect.file_key, effect.walltime / 1e6)
-            case Forget():
-                self.forget(effect.file_key)
-            case Append():
-                self._append(core, effect)
             case Mail():
                 self._mail(core.settings.mail_command, effect)
+            case _ if executor is None:  # jobs are emulated
+                return
+            case state.Launch():
+                job = core.find(effect.key)
+                if job is not None and job.attempts == effect.attempt and job.holds_hosts:
+                    self._launch(executor, core, job)
+            case state.Stop():
+                executor.stop(effect.file_key, effect.grace / 1e6)
+            case state.SendSignal():
+                executor.signal(effect.file_key, effect.signal)
+            case state.ResizeAttempt():
+                executor.resize(effect.file_key, effect.procs, effect.procs / effect.asked)
+            case state.SetWalltime():
+                executor.set_walltime(effect.file_key, effect.walltime / 1e6)
+            case state.Forget():
+                self.forget(effect.file_key)
+            case Append():
+                self._append(executor, core, effect)
 
-    def _launch(self, core: Core, effect: Launch) -> None:
-        job = core.find(effect.key)
-        if self.executor is not None and job is not None and job.attempts == effect.attempt and job.holds_hosts:
-            self._start(self.executor, core, job)
-
-    def _start(self, executor: Executor, core: Core, job: BatchJob) -> None:
-        attempt = self.attempt_of(core, job)
-        if attempt is not None:
+    def _launch(self, executor: Executor, core: Core, job: BatchJob) -> None:
+        if (attempt := self.attempt_of(core, job)) is not None:
             executor.launch(attempt)
 
     def attempt_of(self, core: Core, job: BatchJob) -> Attempt | None:
-        """Return the present attempt of a running job; None: it cannot be made, and is reported as not started."""
+        """Return the present attempt of a running job; None if it cannot be made (reported as not started)."""
         try:
             return attempts.attempt_of(core, job, self.surroundings, self.scripts)
         except Exception as error:
@@ -181,17 +145,12 @@ class Outbox:
         self._forecasts.forget(effect.key)
         if not self._waiters:
             return
-        record = effect.record
-        outcome = Outcome(
-            name=record.id,
-            exit_status=record.exit_status,
-            state=record.state,
-            has_run=record.attempt > 0 or record.is_array,
-        )
-        self._waiters.ended(effect.key, outcome)
+        record, has_run = effect.record, effect.record.attempt > 0 or effect.record.is_array
+        outcome = Outcome(name=record.id, exit_status=record.exit_status, state=record.state, has_run=has_run)
+        self._waiters.answer(effect.key, outcome, "end", "start")  # a start will not come any more
 
     def forget(self, file_key: str) -> None:
-        """The end of an attempt is known and kept: its run directory may go."""
+        """Let the executor remove the run directory of an attempt, of which the end is committed."""
         if self.executor is not None:
             try:
                 self.executor.forget(file_key)
@@ -201,19 +160,21 @@ class Outbox:
     def _started(self, core: Core, effect: Happening) -> None:
         self._forecasts.started(effect)
         if self._waiters and effect.key is not None:
-            self._waiters.started(effect.key, Outcome(name=core.id_of(effect.key), state="R"))
+            self._waiters.answer(effect.key, Outcome(name=core.id_of(effect.key), state="R"), "start")
 
-    def _append(self, core: Core, effect: Append) -> None:
-        """Append a line to a job's files; never through a link, and only to a file that is there."""
+    def _append(self, executor: Executor, core: Core, effect: Append) -> None:
+        """Append a line to a job's files; never through a link, and only to an existing file."""
         job = core.find(effect.key)
-        if job is None or self.executor is None or job.uid != os.getuid():
+        if job is None or job.uid != os.getuid():
             return
         attempt = attempts.attempt_of(core, job, {})
-        spools = self.executor.spools(job.file_key)
+        spools = executor.spools(job.file_key)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         for letter, spool, path in (("O", spools[0], attempt.output), ("E", spools[1], attempt.error)):
             if letter in effect.files and path != "/dev/null":
                 try:
-                    _append_line(spool if os.path.lexists(spool) else path, effect.text)
+                    with open(os.open(spool if os.path.lexists(spool) else path, flags), "wb", 0) as file:
+                        file.write((effect.text + "\n").encode("utf-8", "replace"))
                 except OSError as error:
                     log.warning("message for %s: %s: %s", output_path(job, "out"), path, error.strerror)
 
@@ -225,13 +186,9 @@ class Outbox:
             async with self._mailing:
                 try:
                     process = await asyncio.create_subprocess_exec(
-                        *command,
-                        *users,
-                        stdin=asyncio.subprocess.PIPE,
-                        stdout=asyncio.subprocess.DEVNULL,
-                        stderr=asyncio.subprocess.DEVNULL,
-                        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-                    )
+                        *command, *users, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+                        stderr=asyncio.subprocess.DEVNULL, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    )  # fmt: skip
                     await asyncio.wait_for(process.communicate(effect.text.encode() + b"\n"), 60)
                 except (OSError, TimeoutError) as error:
                     log.warning("mail for job %s: %s", effect.key.sequence, error or "it took too long")
@@ -244,17 +201,9 @@ class Outbox:
         task.add_done_callback(self._mails.discard)
 
     def after_rebuild(self, core: Core) -> None:
-        """The core was made again from disk: what the executor has said since is asked for again."""
+        """Launch the attempts of a core that was read from disk again, so that the executor repeats its reports."""
         if self.executor is not None:
             for pool in core.pools:
                 for job in pool.running.values():
-                    # Launching twice does no harm: one that runs is left alone, one that has ended is reported again.
-                    self._start(self.executor, core, job)
-
-
-def _append_line(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        os.write(handle, (text + "\n").encode("utf-8", "replace"))
-    finally:
-        os.close(handle)
+                    # A second launch does no harm: a running attempt is left alone, an ended one is reported again.
+                    self._launch(self.executor, core, job)

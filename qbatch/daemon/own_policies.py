@@ -1,9 +1,8 @@
-"""Policies of a user's own in the daemon: which the socket may set, and a child process that loads each one first.
+"""A user's own policies in the daemon: which ones a client may set, and a child process that loads each one first.
 
-To load such a policy is to run a module with the daemon's rights.  So the socket takes only names of the registry and those
-that the configuration lists, and a child process loads a policy before the daemon does: a module that ends its process, or
-that never ends its import, does so there.  What the child does is the last function here:
-``python -m qbatch.daemon.own_policies POLICY``.
+Loading such a policy runs a module with the daemon's rights, so clients may set only policies of the registry and those
+that the configuration lists.  A child process loads a policy before the daemon does, because a module may end its process or
+never end its import.  The child is ``python -m qbatch.daemon.own_policies POLICY``.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qbatch.model.errors import QbatchError, UsageError
@@ -25,10 +24,10 @@ from qbatch.policies.registry import POLICIES, announced, load_policy, own_class
 from qbatch.wire.errors import Refusal
 
 PATIENCE = 30.0
-"""Seconds in which a policy must be loaded."""
+"""Seconds that loading a policy may take."""
 
 LONGEST = 1000
-"""Letters of a policy with its parameters."""
+"""Characters of a policy with its parameters, at most."""
 
 _STEP = 0.01
 """Seconds between two looks at the child."""
@@ -40,11 +39,9 @@ _tried: set[str] = set()
 
 
 class OwnPolicies:
-    """What the socket may set.
+    """The policies that clients may set.
 
-    Args:
-        listed: returns the policies that the configuration in force names.
-        config: where they come from.
+    ``listed`` returns the policies that the configuration in force names; ``config``: the name of the configuration file.
     """
 
     def __init__(self, listed: Callable[[], Sequence[str]], config: str) -> None:
@@ -53,13 +50,21 @@ class OwnPolicies:
         self._one_at_a_time = asyncio.Lock()
 
     async def admit(self, policies: Sequence[str]) -> None:
-        """Refuse what the socket may not set; let a child load the others.
+        """Refuse policies that clients may not set; let a child load the others.
 
         Raises:
-            Refusal: one is not listed, or cannot be loaded.
+            Refusal: a policy is not listed, or cannot be loaded.
         """
         for policy in policies:
-            self._permit(policy)
+            asked = own_class(policy)
+            if asked is not None and asked not in map(own_class, self._listed()):
+                is_file = self._config != "built-in"
+                place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
+                raise Refusal(
+                    "policy-not-listed",
+                    f"policy {policy[:200]!r}: the socket sets only policies of the registry (qbatch policies) and those that "
+                    f'the configuration lists; to allow it, write policies = ["{asked[:200]}"] at the top of {place}',
+                )
         for policy in policies:
             try:
                 async with self._one_at_a_time:
@@ -67,64 +72,44 @@ class OwnPolicies:
             except UsageError as error:
                 raise Refusal("bad-value", str(error)) from None
 
-    def _permit(self, policy: str) -> None:
-        asked = own_class(policy)
-        if asked is not None and asked not in map(own_class, self._listed()):
-            is_file = self._config != "built-in"
-            place = f"{self._config}, then: qbatch reload" if is_file else "a file, and start with --config FILE"
-            raise Refusal(
-                "policy-not-listed",
-                f"policy {policy[:200]!r}: the socket sets only policies of the registry (qbatch policies) and those that the "
-                f'configuration lists; to allow it, write policies = ["{asked[:200]}"] at the top of {place}',
-            )
-
 
 async def try_out(policy: str) -> None:
-    """Let a child process load a policy that is not built in, unless one could already.
+    """Let a child process load a policy that is not built in, unless a child has already loaded it.
 
     Raises:
-        UsageError: it cannot be loaded; one line says why.
+        UsageError: it cannot be loaded; the message has one line with the reason.
     """
-    if policy in _tried or not is_own(policy):
-        return
-    trial = _Trial(policy)
-    try:
-        while not trial.is_over():
-            await asyncio.sleep(_STEP)
-    finally:
-        trial.end()
-    trial.check()
+    if policy not in _tried and is_own(policy):
+        with _child_that_loads(policy) as is_over:
+            while not is_over():
+                await asyncio.sleep(_STEP)
 
 
 def load_tried(policy: str) -> Policy:
-    """Return a policy; one that is not built in is loaded by a child process first.
+    """Return a policy; if it is not built in, a child process loads it first.
 
     Raises:
-        UsageError: it cannot be loaded; one line says why.
+        UsageError: it cannot be loaded; the message has one line with the reason.
     """
     if policy not in _tried and is_own(policy):
-        trial = _Trial(policy)
-        try:
-            while not trial.is_over():
+        with _child_that_loads(policy) as is_over:
+            while not is_over():
                 time.sleep(_STEP)
-        finally:
-            trial.end()
-        trial.check()
     return load_policy(policy)
 
 
 def is_own(policy: str) -> bool:
-    """Tell whether a policy is of a user's own module, or of another package."""
+    """Return whether a policy comes from a user's module or from another package."""
     head = policy.partition(":")[0]
     return head not in POLICIES and (own_class(policy) is not None or head in announced())
 
 
 def policies_in(path: Path) -> list[str]:
-    """Return the policies that a configuration file names, before anything else in it is read."""
+    """Return the policies that a configuration file names, without reading anything else in it."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []  # reading it as a configuration says why
+        return []  # reading it as a configuration raises an error with the reason
     tables = document.get("pool")
     pools = [each for each in tables if isinstance(each, dict)] if isinstance(tables, list) else []
     shadows = document.get("shadows")
@@ -132,63 +117,59 @@ def policies_in(path: Path) -> list[str]:
     return [each for each in named if isinstance(each, str)]
 
 
-class _Trial:
-    """A child process that loads a policy."""
+@contextmanager
+def _child_that_loads(policy: str) -> Iterator[Callable[[], bool]]:
+    """Let a child load a policy; give a function that returns whether the child has ended or its time is over.
 
-    def __init__(self, policy: str) -> None:
-        if len(policy) > LONGEST or not policy.isprintable():
-            raise UsageError(f"policy {policy[:80]!r}: at most {LONGEST} printable letters are allowed")
-        self._policy = policy
-        self._ends = time.monotonic() + PATIENCE
-        self._is_late = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "qbatch.daemon.own_policies", policy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+    At the end the child and the processes that it started are ended.
 
-    def is_over(self) -> bool:
-        """Whether the child has ended, or had its time.  It is not collected, so that its number stays its own."""
-        self._is_late = time.monotonic() >= self._ends
-        return self._is_late or os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    Raises:
+        UsageError: the policy cannot be loaded.
+    """
+    if len(policy) > LONGEST or not policy.isprintable():
+        raise UsageError(f"policy {policy[:80]!r}: at most {LONGEST} printable letters are allowed")
+    deadline = time.monotonic() + PATIENCE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qbatch.daemon.own_policies", policy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
 
-    def end(self) -> None:
-        """End the child and what it has begun."""
+    def has_ended() -> bool:  # it is not reaped, so that its number stays its own
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    try:
+        yield lambda: time.monotonic() >= deadline or has_ended()
+    finally:
+        is_late = not has_ended()
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def check(self) -> None:
-        """Say how it went; to be called after ``end``.
-
-        Raises:
-            UsageError: the policy cannot be loaded.
-        """
-        assert self._process.stdout is not None
-        with self._process.stdout as file:
-            os.set_blocking(file.fileno(), False)  # what the module has begun may hold the other end
-            said = file.read() or b""
-        if said == _USABLE:
-            _tried.add(self._policy)
-            return
-        code = self._process.returncode
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        reason = f"it is not loaded after {PATIENCE:.0f} s" if self._is_late else f"it ends the process that loads it ({how})"
-        raise UsageError(said.decode("utf-8", "replace") if said else f"policy {self._policy[:200]!r}: {reason}")
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.stdout is not None
+    with process.stdout as file:
+        os.set_blocking(file.fileno(), False)  # a process of the module may hold the other end
+        answer = file.read() or b""
+    if answer == _USABLE:
+        _tried.add(policy)
+        return
+    code = process.returncode
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    reason = f"it is not loaded after {PATIENCE:.0f} s" if is_late else f"it ends the process that loads it ({how})"
+    raise UsageError(answer.decode("utf-8", "replace") if answer else f"policy {policy[:200]!r}: {reason}")
 
 
 def main(policy: str) -> None:
-    """Be the child: load a policy, say on stdout that it is usable or why not, and end at once."""
-    signal.alarm(int(PATIENCE) + 5)  # should the daemon have gone
+    """Load a policy in the child, print whether it is usable or why not, and end at once."""
+    signal.alarm(int(PATIENCE) + 5)  # in case the daemon is gone
     answer, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nothing, number)
     try:
         load_policy(policy)
-        said = _USABLE
+        text = _USABLE
     except QbatchError as error:
-        said = str(error).encode("utf-8", "replace")
-    os.write(answer, said[:4096])
-    os._exit(0)  # whatever threads and exit functions the module has
+        text = str(error).encode("utf-8", "replace")
+    os.write(answer, text[:4096])
+    os._exit(0)  # despite threads and exit functions of the module
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What moves a service on: what is due is handled instant by instant, passes follow, commands come in between; a command of
-several steps does one of them between two commits.
+"""The drivers of a service: one handles due instants and makes passes, with commands in between; the other does the steps of
+commands, one between two commits.
 """
 
 from __future__ import annotations
@@ -8,92 +8,50 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import FOREVER, Clock, PassTimes
 from qbatch.daemon.collector import undisturbed
-from qbatch.daemon.connected_client import ConnectedClient
-from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import passes, steps
-from qbatch.daemon.core.state import Core
-from qbatch.daemon.event_stream import EventStream
-from qbatch.daemon.sources import LiveSource
+from qbatch.daemon.sources import JobSource
+from qbatch.model.errors import DecisionError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord
 
-Asker = tuple[ConnectedClient, int] | asyncio.Future[object]
-"""Who waits for an answer: a client with the number of its request, or a task of the server's own."""
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
+    from qbatch.daemon.service import Service
+
+Asker: TypeAlias = "tuple[ConnectedClient, int] | asyncio.Future[object]"
+"""The receiver of an answer: a client with the number of its request, or a task of the server."""
 
 SLICE = 0.008
-"""Seconds for which time may move on before commands get their turn."""
+"""Seconds for which due instants are handled before commands get their turn."""
 
 MOST_UNCOMMITTED = 20_000
 """Entries of the journal that may wait for a commit before time moves on."""
 
 MOST_ARRIVALS = 1000
-"""Jobs that may wait for the pass that takes them in; with so many it is made at once."""
+"""Arrived jobs from which the next pass is made at once."""
 
 SHORTEST_PAUSE = 0.01
-"""Seconds between two passes that follow commands: who submits one job after the other does not pay a pass for each."""
+"""Seconds between two passes after commands, so that a client that submits many jobs does not cause a pass for each."""
 
 LONGEST_PAUSE = 0.25
-"""Seconds for which passes rest at most after a long one, so that commands get their turn."""
-
-
-class Driven(Protocol):
-    """The service that is moved on, and whose commands take steps."""
-
-    core: Core
-    event_stream: EventStream
-    failure: BaseException | None
-    containment: Containment
-    pass_driver: PassDriver
-    is_full: bool
-
-    @property
-    def uncommitted(self) -> int:
-        """Entries of the journal that wait for a commit."""
-        ...
-
-    def journal(self, *entries: bytes) -> None:
-        """Let entries be in the next commit."""
-        ...
-
-    def collect(self) -> None:
-        """Take from the core's outbox what was put there since; a commit follows."""
-        ...
-
-    def answer(self, client: ConnectedClient, number: int, result: object) -> None:
-        """Answer a request when what it has done is committed."""
-        ...
-
-    def clock_record(self) -> ClockRecord:
-        """Return the clock with the progress of the log."""
-        ...
-
-    def fail(self, error: BaseException) -> None:
-        """Something that must not happen has happened."""
-        ...
-
-    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
-        """A pass raised; ``is_again``: so did the one before it."""
-        ...
+"""Seconds between two passes at most, after a long one, so that commands get their turn."""
 
 
 class PassDriver:
-    """When a service makes its passes.
+    """Decides when a service makes its passes, and makes them; ``trace``: the source of jobs that arrive by themselves, if any.
 
-    Args:
-        service: whose state it moves on.
-        clock: how far time has gone.
-        trace: the workload log that arrives by itself, if there is one.
-
-    ``is_owed``: a command of several steps is done, and a pass may be made before the next one is.  ``breakpoint``: asked after
-    each pass; the clock is paused when it says so, and it is forgotten.
+    ``is_owed``: a command of several steps is done, and a pass may be made before the next such command.  ``breakpoint``: is
+    called after each pass; when it returns True, the clock is paused and the breakpoint removed.
     """
 
-    def __init__(self, service: Driven, clock: Clock, trace: LiveSource | None) -> None:
+    def __init__(self, service: Service, clock: Clock, trace: JobSource | None) -> None:
         self.clock = clock
         self.trace = trace
         self.pass_times = PassTimes()
@@ -109,30 +67,34 @@ class PassDriver:
     def next_due(self) -> int | None:
         """Return the next instant at which something happens by itself."""
         due = passes.next_due(self._service.core)
+        arrival = self.trace.next_instant() if self.trace is not None else None
+        return due if arrival is None else arrival if due is None else min(due, arrival)
+
+    def clock_record(self) -> ClockRecord:
+        """Return the clock with the progress of the log."""
+        record = self.clock.record()
         if self.trace is not None:
-            arrival = self.trace.next_instant()
-            if arrival is not None and (due is None or arrival < due):
-                due = arrival
-        return due
+            record = structs.replace(record, log_arrived=self._service.core.log_arrived, log_jobs=self.trace.size)
+        return record
 
     def instant(self) -> int:
-        """Return the instant with which a command is stamped: now, but not past what is due and not yet handled."""
+        """Return the instant with which a command is stamped: now, or the next due instant if that is earlier."""
         now = self.clock.now()
         due = self.next_due()
         return now if due is None or due >= now else max(self._service.core.now, due)
 
     def frontier(self) -> int:
-        """Return an instant before which nothing will be taken any more."""
+        """Return an instant before which the core will get no more entries."""
         core = self._service.core
         now, due = self.clock.now(), self.next_due()
         return core.now if core.is_dirty else max(core.now, now if due is None else min(now, due))
 
     def move_on(self) -> None:
-        """Handle what is due, for a moment; then let commands have their turn."""
+        """Handle due instants for a moment, then let commands have their turn."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._service.containment.is_spoiled:  # the state comes from disk first
+        if self._service.containment.is_spoiled:  # the state is read from disk first
             return
         end = self._loop.time() + SLICE
         try:
@@ -143,35 +105,30 @@ class PassDriver:
         except Exception as error:
             self._service.fail(error)
             return
-        self._stop_where_asked()
-        self._service.event_stream.clock(self._service.core, self._service.clock_record)
+        clock = self.clock
+        if not (clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty):
+            due = self.next_due()
+            if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
+                clock.reach(clock.until)  # time was to run until this instant; it stops here even if nothing happens
+                clock.pause()
+                clock.until = FOREVER
+        self._service.event_stream.clock(self._service.core, self.clock_record)
         self.schedule()
 
     def hold(self) -> None:
-        """Make no more passes and handle nothing that is due: the daemon is about to stop."""
+        """Handle nothing any more, because the daemon is about to stop."""
         self._rest_until = math.inf
 
-    def _stop_where_asked(self) -> None:
-        """Time that runs until an instant stops there, even if nothing happens at it."""
-        clock = self.clock
-        if clock.until == FOREVER or clock.is_paused or self._service.core.is_dirty:
-            return
-        due = self.next_due()
-        if (due is None or due > clock.until) and (clock.is_stepped or clock.now() >= clock.until):
-            clock.reach(clock.until)
-            clock.pause()
-            clock.until = FOREVER
-
     def _step(self) -> bool:
-        """Handle one instant, if one is due; tell whether."""
+        """Handle one instant if one is due; return whether one was."""
         service, core = self._service, self._service.core
         began = self._loop.time()
         if began < self._rest_until or service.containment.is_spoiled:
             return False
-        if core.works and not self.is_owed:  # what it is about to delete or hold must not be started
+        if core.works and not self.is_owed:  # jobs that a command is about to delete or hold must not start
             return False
         if core.is_dirty and not self.clock.is_paused:
-            # The pass that follows commands belongs to their instant, before anything that is due later.
+            # The pass after commands belongs to their instant, before anything that is due later.
             if began < self._next_pass and self._arrivals() < MOST_ARRIVALS:
                 return False
             at = core.now
@@ -185,7 +142,11 @@ class PassDriver:
             arrivals = self.trace.take(core, at) if self.trace is not None else []
             passes.advance(core, at)
         except Exception as error:
-            service.pass_failed(error, is_again=self._has_failed)
+            if self._has_failed or isinstance(error, DecisionError):
+                service.fail(error)
+            else:  # the state is read from disk, and the jobs before the pass are held
+                service.containment.pass_failed(error)
+                service.commit_soon()
             self._has_failed = True
             return False
         self._has_failed = self.is_owed = False
@@ -197,22 +158,21 @@ class PassDriver:
         if not self.clock.is_stepped:
             self._next_pass = began + min(max(2 * took, SHORTEST_PAUSE), LONGEST_PAUSE)
         self.pass_times.add(took)
-        if self.breakpoint is not None:
-            self.stop_at_breakpoint()
+        self.stop_at_breakpoint()
         return service.uncommitted < MOST_UNCOMMITTED
 
     def stop_at_breakpoint(self) -> None:
-        """Pause the clock if the breakpoint says so after a pass."""
+        """Pause the clock after a pass if the breakpoint is reached."""
         if self.breakpoint is not None and self.breakpoint():
             self.breakpoint = None
             self.clock.pause()
 
     def _arrivals(self) -> int:
-        """Return how many jobs wait for the pass that takes them in."""
+        """Return how many arrived jobs wait for their first pass."""
         return sum(len(pool.pending) for pool in self._service.core.pools)
 
     def step_once(self) -> bool:
-        """Handle the next instant whatever the clock says (``qbatch time step``); tell whether there was one."""
+        """Handle the next instant whatever the clock shows (``qbatch time step``); return whether there was one."""
         due = self._service.core.now if self._service.core.is_dirty else self.next_due()
         if due is None:
             return False
@@ -228,55 +188,50 @@ class PassDriver:
         return True
 
     def schedule(self) -> None:
-        """Come back when the next instant is due."""
+        """Set the timer for the next due instant."""
         if self._timer is not None or self._service.failure is not None or self._service.containment.is_spoiled:
             return
         if self._service.core.works and not self.is_owed:
             return
-        delay: float | None = None
         due = self.next_due()
         if self.clock.until < FOREVER:
             due = self.clock.until if due is None else min(due, self.clock.until)
-        if due is not None:
-            delay = self.clock.delay(due)
+        delay = None if due is None else self.clock.delay(due)
         if self._service.core.is_dirty and not self.clock.is_paused:
             pause = 0.0 if self._arrivals() >= MOST_ARRIVALS else max(self._next_pass - self._loop.time(), 0.0)
             delay = min(pause, delay if delay is not None else 3600.0)
         if delay is None:
             return
-        delay = max(delay, self._rest_until - self._loop.time())
-        if delay <= 0:
-            self._timer = self._loop.call_later(0, self.move_on)
-        else:
-            self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
+        delay = max(delay, self._rest_until - self._loop.time(), 0)
+        self._timer = self._loop.call_later(min(delay, 3600.0), self.move_on)
 
     def rest(self, seconds: float) -> None:
-        """Handle nothing for so long."""
+        """Handle nothing for so many seconds."""
         self._rest_until = self._loop.time() + seconds
 
 
 class WorkDriver:
-    """Does the steps of the works of a service's core, one after the other.
+    """Does the steps of the works (commands of several steps) of a service's core, one after the other.
 
-    A full disk stops them until there is space; commands that were under way when the daemon began have nobody who waits.
+    A full disk stops them until there is space.  No client waits for a command that was under way when the daemon started.
     """
 
-    def __init__(self, service: Driven) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._askers: deque[Asker | None] = deque([None] * len(service.core.works))
         self._must_give_up = False
 
     def take(self, asker: Asker | None) -> None:
-        """The core has one more work; ``asker`` has its answer after the last step."""
+        """Note that the core has one more work; ``asker`` gets its answer after the last step."""
         self._askers.append(asker)
 
     def is_due(self) -> bool:
-        """Whether there is a step to be done."""
+        """Return whether there is a step to do."""
         service = self._service
         return bool(service.core.works) and not (service.is_full or service.containment.is_spoiled)
 
     def step(self) -> None:
-        """Do the next step of the oldest work, if there is one; after the last its answer is part of the next commit."""
+        """Do the next step of the oldest work; after the last step its answer is part of the next commit."""
         if not self.is_due():
             return
         service, core = self._service, self._service.core
@@ -303,7 +258,7 @@ class WorkDriver:
             self._service.answer(*asker, answer)
 
     def after_recovery(self) -> None:
-        """The state has come from disk, with the works that were under way; one of which a step failed is given up."""
+        """Continue the works of a state that was read from disk; a work with a failed step is given up."""
         if self._must_give_up:
             self._must_give_up = False
             core = self._service.core
@@ -311,7 +266,7 @@ class WorkDriver:
             self._service.journal(journal_entry.step(core.now, is_last=True))
 
     def after_full_disk(self, directory: str) -> None:
-        """The state has come from disk, and what was not committed is gone: nobody waits any more; what is there goes on."""
+        """Refuse all askers after the state was read from disk, which lost what was not committed; committed works go on."""
         refusal = Refusal("storage-full", f"the disk of {directory} is full; what was begun goes on when there is space")
         for asker in self._askers:
             if isinstance(asker, asyncio.Future):

@@ -1,8 +1,10 @@
-"""The daemon as a process: claims its directory, recovers, listens, serves, and stops in order."""
+"""The process of the daemon: it claims its directory, recovers, listens, serves, and stops in order."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import functools
 import gc
 import logging
 import os
@@ -13,9 +15,9 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -24,7 +26,7 @@ from qbatch.daemon.accounting_files import AccountingFiles
 from qbatch.daemon.clock import LITTLE, Clock, wall
 from qbatch.daemon.collector import spare_the_old
 from qbatch.daemon.config import as_toml, parse_config
-from qbatch.daemon.connection import Connection
+from qbatch.daemon.connection import ConnectedClient
 from qbatch.daemon.core import state_snapshot, steps
 from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.core.reconfigure import reconfigure
@@ -44,9 +46,6 @@ from qbatch.policies.registry import load_policy
 from qbatch.results.shown import moment, span
 from qbatch.wire.paths import LONGEST_SOCKET
 
-if TYPE_CHECKING:
-    from qbatch.daemon.service import Service
-
 log = logging.getLogger("qbatch")
 
 SILENCE = 60.0
@@ -54,20 +53,19 @@ SILENCE = 60.0
 
 
 def passed_sockets() -> list[socket.socket]:
-    """Return the listening sockets that systemd passed to this process, and forget the variables that say so."""
+    """Return the listening sockets that systemd passed to this process, and unset the variables that describe them."""
     pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if pid != str(os.getpid()) or not count.isdigit():
         return []
-    found = []
-    for handle in range(3, 3 + int(count)):  # SD_LISTEN_FDS_START
+    handles = range(3, 3 + int(count))  # SD_LISTEN_FDS_START
+    for handle in handles:
         os.set_inheritable(handle, False)
-        found.append(socket.socket(fileno=handle))
-    return found
+    return [socket.socket(fileno=handle) for handle in handles]
 
 
 class Notifier:
-    """Says to systemd how the daemon is; to nobody where there is no systemd."""
+    """Reports the state of the daemon to systemd, if there is one."""
 
     def __init__(self) -> None:
         self.address = os.environ.pop("NOTIFY_SOCKET", "")
@@ -79,39 +77,28 @@ class Notifier:
         if not self.address:
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
-            try:
-                channel.sendto(text.encode(), address)
-            except OSError:
-                return
-
-    def ready(self, status: str) -> None:
-        """Recovery is over, or the new configuration is in force."""
-        self.send(f"READY=1\nSTATUS={status}" if status else "READY=1")
-
-    def reloading(self) -> None:
-        """The configuration is being read again."""
-        self.send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
-
-    def stopping(self) -> None:
-        """The daemon is about to end."""
-        self.send("STOPPING=1")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel, suppress(OSError):
+            channel.sendto(text.encode(), address)
 
     async def watch(self, service: Service) -> None:
-        """Feed the watchdog as long as the committer gets on: a probe goes through it each time."""
+        """Feed the watchdog as long as commits succeed: each time after a probe has passed the committer."""
+        pause = self.interval or 5.0
         while True:
-            await asyncio.sleep(self.interval or 5.0)
-            if await service.gets_on(self.interval or 5.0):
-                queued = sum(queue.counts.get(BatchState.QUEUED, 0) for queue in service.core.queues.values())
-                running = sum(len(pool.running) for pool in service.core.pools)
-                self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")
+            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause), service.commit_lock:
+                    has_failed = service.failure is not None
+                if not has_failed:
+                    queued = sum(queue.counts.get(BatchState.QUEUED, 0) for queue in service.core.queues.values())
+                    running = sum(len(pool.running) for pool in service.core.pools)
+                    self.send(f"WATCHDOG=1\nSTATUS={queued} queued, {running} running, {service.clock.mode} time")
 
 
 class DaemonOptions(msgspec.Struct, kw_only=True):
     """How a daemon is started.
 
-    ``read_settings`` gives the configuration; it is called again on reload.  ``config_name``: the file, if it comes from one.
-    ``trace``: a log whose jobs arrive by themselves.  ``surroundings``: variables that every job gets.
+    ``read_settings`` returns the configuration; it is called again on reload.  ``config_name``: its file, if any.  ``trace``: the
+    source of jobs that arrive by themselves, if any.  ``surroundings``: variables that every job gets.
     """
 
     state: Path
@@ -127,7 +114,7 @@ class DaemonOptions(msgspec.Struct, kw_only=True):
 
 
 def most_descriptors() -> int:
-    """Return how many descriptors this process may have: its limit is raised as far as it may."""
+    """Raise the limit of descriptors of this process as far as allowed; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -138,13 +125,13 @@ def most_descriptors() -> int:
 
 
 class LoopErrors:
-    """Notes what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
+    """Logs what a callback of the event loop raised; a shortage of descriptors or memory is one line, now and then."""
 
     def __init__(self) -> None:
         self._next = 0.0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Note one (the signature is asyncio's)."""
+        """Log one exception (the signature is asyncio's)."""
         error, message = context.get("exception"), context.get("message", "in the event loop")
         if not (isinstance(error, OSError) and error.errno in SHORTAGES):
             log.error("%s: %s", message, error, exc_info=error)
@@ -173,18 +160,18 @@ async def recover(store: Store, settings: Settings) -> Recovered:
     for number, entries in await store.entries():
         for data in entries:
             try:
-                said = journal_entry.read(data)
-                journal_entry.give(core, said)
+                entry = journal_entry.read(data)
+                journal_entry.give(core, entry)
             except Exception as error:
                 what = error if isinstance(error, QbatchError) else f"{type(error).__name__}: {error}"
                 raise StorageError(
                     f"{store.path}: commit {number} cannot be applied again: {what}; restore a backup with: "
                     f"qbatch restore FILE --state {store.directory}"
                 ) from error
-            if said.kind == "p":
+            if entry.kind == "p":
                 touched.clear()
-            elif said.request is not None:
-                touched += journal_entry.jobs_of(core, said.request)
+            elif entry.request is not None:
+                touched += journal_entry.jobs_of(core, entry.request)
             records += [effect for effect in core.take_effects() if isinstance(effect, Account)]
     live = dict.fromkeys(name for name in touched if core.is_live(name))
     return Recovered(core, bool(kept), records, tuple(live))
@@ -194,7 +181,7 @@ async def finish_works(core: Core, store: Store, records: list[Account]) -> None
     """Finish the commands of several steps that were under way when the daemon was killed; note their accounting.
 
     Raises:
-        StorageError: that cannot be kept.
+        StorageError: the result cannot be written.
     """
     while core.works:
         entry = journal_entry.step(core.now)
@@ -205,10 +192,10 @@ async def finish_works(core: Core, store: Store, records: list[Account]) -> None
 
 
 def listen(path: str) -> socket.socket:
-    """Return a listening socket at a path that only we may use; a stale one is replaced.
+    """Return a listening socket at a path that only this user may use; a stale one is replaced.
 
     Raises:
-        InputError: the path is too long, or something else is there.
+        InputError: the path is too long, or another file is there.
         Occupied: a daemon listens there already.
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET:
@@ -216,18 +203,17 @@ def listen(path: str) -> socket.socket:
             f"socket {path}: {len(os.fsencode(path))} bytes; the kernel takes {LONGEST_SOCKET}: set QBATCH_SOCKET to a "
             f"shorter path, for example /tmp/qbatch-{os.getuid()}/qbatch.sock"
         )
-    try:
-        if stat.S_ISSOCK(os.lstat(path).st_mode):
-            if _is_answered(path):
-                raise StoreOccupied(
-                    f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its "
-                    "own with --state DIR"
-                )
-            os.unlink(path)
-        else:
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise InputError(f"socket {path}: something else is there; remove it or set QBATCH_SOCKET")
-    except FileNotFoundError:
-        pass
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+            probe.setblocking(False)
+            if probe.connect_ex(path) in (0, errno.EAGAIN):  # EAGAIN: its queue of connections is full
+                raise StoreOccupied(
+                    f"another daemon listens at {path}; stop it with: qbatch down, or give this one a directory of its own "
+                    "with --state DIR"
+                )
+        os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     old_mask = os.umask(0o177)
     try:
@@ -240,20 +226,17 @@ def listen(path: str) -> socket.socket:
     return listener
 
 
-def _is_answered(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(path)
-        except BlockingIOError:  # its queue of connections is full
-            return True
-        except OSError:
-            return False
-        return True
+@contextmanager
+def _named_failures(directory: Path) -> Iterator[None]:
+    """Turn each ``OSError`` into a ``StorageError`` that names the file, or the directory if the file is not known."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{error.filename or directory}: {error.strerror or error}") from error
 
 
 async def serve(options: DaemonOptions) -> int:
-    """Run a daemon until it is told to stop; return its exit code.
+    """Run a daemon until it is asked to stop; return its exit code.
 
     Raises:
         QbatchError: it cannot start, or had to stop.
@@ -261,53 +244,40 @@ async def serve(options: DaemonOptions) -> int:
     store = Store(options.state)
     store.claim()
     try:
-        return await _serve(options, store)
+        settings = options.read_settings()
+        with _named_failures(options.state):
+            await store.open()
+        warming = Warming([pool.policy for pool in settings.pools])
+        warming.before_the_first_pass(store.weight)
+        gc.disable()
+        recovered = await recover(store, settings)
+        core, was_there = recovered.core, recovered.was_there
+        gc.enable()
+        is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
+        is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
+        if was_there and is_other:
+            await finish_works(core, store, recovered.records)
+            steps.whole(reconfigure(core, settings))
+        core.settings = settings
+        first = options.trace.next_instant() if options.trace is not None and options.mode != "real" else None
+        clock = Clock(options.mode, options.speed, first if options.origin is None else options.origin)
+        if was_there:
+            if first is not None and first < core.now and not core.log_arrived:
+                raise InputError(
+                    f"the clock of {options.state} stands at {moment(core.now)}, after the log's first job ({moment(first)}): "
+                    "its jobs would arrive at once; give it a store of its own with --state DIR"
+                )
+            clock.start_at(core.now)
+        clock.is_paused = options.is_paused
+        if options.trace is not None:
+            options.trace.attach(core)
+        return await _Daemon(options, core, store, clock, warming).run(recovered.records, must_write=is_other)
     finally:
-        await store.close()  # its thread would keep a process alive that could not start
-
-
-@contextmanager
-def _named_failures(directory: Path) -> Iterator[None]:
-    """Let what a disk does not do name the file, or the directory where none is known.
-
-    Raises:
-        StorageError: something raised OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(f"{error.filename or directory}: {error.strerror or error}") from error
-
-
-async def _serve(options: DaemonOptions, store: Store) -> int:
-    settings = options.read_settings()
-    with _named_failures(options.state):
-        await store.open()
-    warming = Warming([pool.policy for pool in settings.pools])
-    warming.before_the_first_pass(store.weight)
-    gc.disable()
-    recovered = await recover(store, settings)
-    core, was_there = recovered.core, recovered.was_there
-    gc.enable()
-    is_set_back = was_there and options.mode == "real" and await _set_back(core, store, recovered.records)
-    is_other = not was_there or is_set_back or as_toml(core.settings) != as_toml(settings)
-    if was_there and is_other:
-        await finish_works(core, store, recovered.records)
-        steps.whole(reconfigure(core, settings))
-    core.settings = settings
-    clock = Clock(options.mode, options.speed, _origin(options, core))
-    if was_there:
-        _check_log(options, core)
-        clock.start_at(core.now)
-    clock.is_paused = options.is_paused
-    if options.trace is not None:
-        options.trace.attach(core)
-    daemon = _Daemon(options, core, store, clock, warming)
-    return await daemon.run(recovered.records, must_write=is_other)
+        await store.close()  # its thread would keep the process alive
 
 
 async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
-    """Set a state back of which the latest instant is far ahead of the machine's clock; tell whether it was."""
+    """Set a state back if its latest instant is far ahead of the machine's clock; return whether it was."""
     ahead = core.now - wall()
     if ahead <= LITTLE:
         return False
@@ -325,33 +295,8 @@ async def _set_back(core: Core, store: Store, records: list[Account]) -> bool:
     return True
 
 
-def _check_log(options: DaemonOptions, core: Core) -> None:
-    """Refuse a log that is to begin before the store's clock: all of it would arrive at once.
-
-    Raises:
-        InputError: it is one.
-    """
-    if options.trace is None or options.mode == "real" or core.log_arrived:
-        return
-    first = options.trace.next_instant()
-    if first is not None and first < core.now:
-        raise InputError(
-            f"the clock of {options.state} stands at {moment(core.now)}, after the log's first job ({moment(first)}): "
-            "its jobs would arrive at once; give it a store of its own with --state DIR"
-        )
-
-
-def _origin(options: DaemonOptions, core: Core) -> int | None:
-    if options.origin is not None:
-        return options.origin
-    if options.trace is not None and options.mode != "real":
-        first = options.trace.next_instant()
-        return first if first is not None else None
-    return None
-
-
 class _Daemon:
-    """What surrounds a service: sockets, signals, the executor, snapshots."""
+    """The surroundings of a service: sockets, signals, the executor, snapshots."""
 
     def __init__(self, options: DaemonOptions, core: Core, store: Store, clock: Clock, warming: Warming) -> None:
         self.options = options
@@ -372,35 +317,41 @@ class _Daemon:
         self.is_activated = False
 
     async def run(self, records: list[Account], *, must_write: bool) -> int:
-        service, store = self.service, self.store
+        service, store, options = self.service, self.store, self.options
         with _named_failures(store.directory):
             service.outbox.accounting = AccountingFiles(store.directory / "accounting")
             service.outbox.accounting.write_missing(records)
             if must_write:
                 await self.snapshots.now(is_needed=True)
             self.warming.before_the_first_pass(len(service.core.jobs))
-            options = self.options
-            executor = await running.begin(
-                service, socket_path=options.socket_path, mode=options.mode, surroundings=options.surroundings
-            )
+            executor = await running.begin(service, options.socket_path, options.mode, options.surroundings)
         try:
-            self._signals()
             await self._listen()
         except BaseException:
             if executor is not None:
                 await executor.close()
             raise
-        # What was recovered stays; what reading it took goes back.
+        # The recovered state stays; the memory that reading it took goes back to the system.
         spare_the_old()
         give_memory_back()
-        log.info("serving %s as %s from %s", self.options.socket_path, service.settings.name, store.directory)
-        self.notify.ready(f"{len(service.core.jobs)} jobs")
-        watch = asyncio.create_task(self.notify.watch(service))
-        keeper = asyncio.create_task(self.snapshots.keep())
-        shadower = asyncio.create_task(self._begin_shadows())
-        warmer = asyncio.create_task(self.warming.run(service.is_busy, lambda: service.commits, lambda: len(service.core.jobs)))
-        for task in (watch, keeper, warmer, shadower):
-            task.add_done_callback(self._background_ended)
+        log.info("serving %s as %s from %s", options.socket_path, service.settings.name, store.directory)
+        self.notify.send(f"READY=1\nSTATUS={len(service.core.jobs)} jobs")
+
+        async def begin_shadows() -> None:
+            async with service.quiet():
+                service.shadows.begin_again(service.settings.shadows)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                service.fail(error)
+
+        warming = self.warming.run(service.is_busy, lambda: service.commits, lambda: len(service.core.jobs))
+        background = [
+            asyncio.create_task(each)
+            for each in (self.notify.watch(service), self.snapshots.keep(), begin_shadows(), warming)
+        ]
+        for task in background:
+            task.add_done_callback(ended)
         try:
             await service.run()
             await self._stop_listening()
@@ -408,24 +359,17 @@ class _Daemon:
             log.info("stopped %s", service.stop_reason)
             return 0
         finally:
-            self.notify.stopping()
-            watch.cancel()
-            keeper.cancel()
-            warmer.cancel()
-            shadower.cancel()
+            self.notify.send("STOPPING=1")
+            for task in background:
+                task.cancel()
             service.shadows.end()
             await self._stop_listening()
             if executor is not None:
                 await executor.close()
             await store.close()
 
-    async def _begin_shadows(self) -> None:
-        """Follow the policies in shadow that the configuration names."""
-        async with self.service.quiet():
-            self.service.shadows.begin_again(self.service.settings.shadows)
-
     async def _rebuild(self) -> Recovered:
-        """Return the state as it is on disk, under the settings in force."""
+        """Read the state from disk, under the settings in force."""
         settings = self.service.settings
         recovered = await recover(self.store, settings)
         if as_toml(recovered.core.settings) == as_toml(settings):
@@ -434,21 +378,19 @@ class _Daemon:
             self.options.trace.attach(recovered.core)
         return recovered
 
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        """What works in the background never fails in silence."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.service.fail(error)
-
     async def _listen(self) -> None:
+        """Handle signals and listen at the socket."""
         loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.service.stop, f"on {signal.Signals(number).name}")
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_on_signal()))
         loop.set_exception_handler(LoopErrors())
         given = passed_sockets()
         self.is_activated = bool(given)
         listener = given[0] if given else listen(self.options.socket_path)
         extra: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
-        self.server = await loop.create_unix_server(
-            lambda: Connection(self.service), sock=listener, backlog=1024, **extra
-        )
+        serve_client = functools.partial(ConnectedClient, self.service)
+        self.server = await loop.create_unix_server(serve_client, sock=listener, backlog=1024, **extra)
 
     async def _stop_listening(self) -> None:
         if self.server is None:
@@ -458,80 +400,66 @@ class _Daemon:
         for client in list(self.service.clients):
             client.close()
         if not self.is_activated:
-            try:
+            with suppress(OSError):
                 os.unlink(self.options.socket_path)
-            except OSError:
-                return
-
-    def _signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.service.stop, f"on {signal.Signals(number).name}")
-        loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_on_signal()))
 
     async def _reload_on_signal(self) -> None:
-        self.notify.reloading()
+        self.notify.send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             log.info("%s", await self.reload())
         except QbatchError as error:
             log.error("reload: %s; the old configuration stays", error)
-        self.notify.ready("")
+        self.notify.send("READY=1")
 
     async def reload(self) -> str:
-        """Read the configuration again and take it as a whole.
+        """Read the configuration again and accept it as a whole.
 
         Raises:
-            QbatchError: it cannot be used; the old one stays.
+            QbatchError: it cannot be used; the old one stays in force.
         """
         try:
-            return await self._reload()
+            service = self.service
+            for policy in policies_in(Path(self.options.config_name)):
+                try:
+                    await try_out(policy)  # while clients are served; it is not tried again below
+                except UsageError as error:
+                    raise InputError(f"{self.options.config_name}: {error}") from None
+            new = self.options.read_settings()
+            old = service.core.settings
+            if as_toml(new) == as_toml(old):
+                return "the configuration has not changed"
+            if new.executor != old.executor or new.name != old.name or running.clusters_of(new) != running.clusters_of(old):
+                raise InputError("executors, Dask clusters and the server's name change only when the daemon is started anew")
+            if service.is_full:
+                raise InputError(f"the disk of {self.store.directory} is full: the old configuration stays until there is space")
+            await service.reconfigure(new)
+            service.event_stream.announce(service.core, "queue", "the configuration was read again")
+            before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
+            changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
+            return "\n".join(changed) or "the order of entries has changed"
         except QbatchError as error:
-            again = type(error)(f"{error}; the old configuration stays in force")
-            raise again from error
-
-    async def _reload(self) -> str:
-        service = self.service
-        for policy in policies_in(Path(self.options.config_name)):
-            try:
-                await try_out(policy)  # while others are served: what follows finds it tried
-            except UsageError as error:
-                raise InputError(f"{self.options.config_name}: {error}") from None
-        new = self.options.read_settings()
-        old = service.core.settings
-        if as_toml(new) == as_toml(old):
-            return "the configuration has not changed"
-        if new.executor != old.executor or new.name != old.name or running.clusters_of(new) != running.clusters_of(old):
-            raise InputError("executors, Dask clusters and the server's name change only when the daemon is started anew")
-        if service.is_full:
-            raise InputError(
-                f"the disk of {self.store.directory} is full: the old configuration stays until there is space"
-            )
-        await service.reconfigure(new)
-        service.event_stream.reloaded(service.core)
-        before, after = set(as_toml(old).splitlines()), set(as_toml(new).splitlines())
-        changed = [f"- {line}" for line in sorted(before - after)] + [f"+ {line}" for line in sorted(after - before)]
-        return "\n".join(changed) or "the order of entries has changed"
+            raise type(error)(f"{error}; the old configuration stays in force") from error
 
 
 def run(options: DaemonOptions) -> int:
     """Run a daemon in this process; return its exit code."""
-    # The thread of the database waits for the interpreter after each commit: not as long as five milliseconds.
+    # The thread of the database waits for the interpreter after each commit; the default of five milliseconds is too long.
     sys.setswitchinterval(0.0005)
-    # Jobs, records and texts refer to each other in one direction only: there is little for the collector to find.
+    # Jobs, records and texts form no reference cycles, so there is little for the collector to find.
     gc.set_threshold(10_000, 1, 10)
     return asyncio.run(serve(options))
 
 
-def trace_of(workload: Any, origin: int | None) -> TraceSource:
-    """Return the source of a prepared workload; its first job arrives at the origin, None: on its own day, if the log says when.
+_LATEST_START = 1 << 36
+"""Seconds since 1970 at which a log may begin at the latest (more than a thousand years); a later start is an error in it."""
 
-    The log's second 0 is then its ``UnixStartTime``, so that everybody shows the log's own calendar.
+
+def trace_of(workload: Any, origin: int | None) -> TraceSource:
+    """Return the source of a prepared workload; its first job arrives at the origin (None: on the day that the log has).
+
+    Without an origin, second 0 of the log is its ``UnixStartTime``, so that every client shows the dates of the log.
     """
     if origin is None:
         begin = workload.clock.unix_start or 0
         return TraceSource(workload, begin * 1_000_000 if 0 <= begin < _LATEST_START else 0)
     return TraceSource(workload, origin - (int(workload.submit[0]) if len(workload) else 0))
-
-
-_LATEST_START = 1 << 36
-"""Seconds since 1970 that a log may begin at, a thousand years and more: beyond, its header is nonsense."""

@@ -1,36 +1,37 @@
-"""Backups: the database with the snapshot inside it, as one file; and putting one back."""
+"""Backups: one file, the database with the snapshot inside it; and how a backup is restored."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import zlib
+from contextlib import closing
 from pathlib import Path
 
-from qbatch.daemon.store import APPLICATION, DATABASE, StorageError, Store, check_version, stamp
+from qbatch.daemon.store import APPLICATION, DATABASE, StorageError, Store, check_version
 from qbatch.model.errors import InputError
 
 RESTORED = "restored"
-"""File that says that the store was restored: attempts that ran then are lost."""
+"""File that marks a restored store: the attempts that ran when the backup was made are lost."""
 
 
 def add_snapshot(target: Path, number: int, data: bytes, settings: str) -> None:
-    """Put a snapshot, and the settings that it was made under, into a copy of the database, so that the copy is complete."""
-    with sqlite3.connect(target) as database:
+    """Complete a copy of the database with a snapshot and its settings."""
+    with closing(sqlite3.connect(target)) as database, database:
         database.execute("CREATE TABLE snapshot (number INTEGER, body BLOB, crc INTEGER)")
         database.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
-        database.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
-        database.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
+        for name, value in (("snapshot", str(number)), ("settings", settings)):
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
         database.execute("DELETE FROM journal")
-    database.close()
 
 
 def restore_backup(source: Path, state: Path) -> str:
-    """Put a backup in place of the store in a directory; return what was done.
+    """Replace the store in a directory by a backup; return what was done.
 
     Raises:
-        InputError: the file is no backup, or damaged.
-        Occupied: a daemon runs there.
+        InputError: the file is not a backup, or is damaged.
+        StoreOccupied: a daemon runs there.
     """
     number, snapshot = _read(source)
     store = Store(state)
@@ -39,7 +40,7 @@ def restore_backup(source: Path, state: Path) -> str:
     names = [DATABASE, f"{DATABASE}-wal", "committed", *(path.name for path in state.glob("snapshot-*"))]
     present = [name for name in names if (state / name).exists()]
     if present:
-        aside = state / f"before-restore-{stamp()}"
+        aside = state / f"before-restore-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
         aside.mkdir(mode=0o700)
         for name in present:
             os.replace(state / name, aside / name)
@@ -51,11 +52,9 @@ def restore_backup(source: Path, state: Path) -> str:
         file.flush()
         os.fsync(file.fileno())
     store.write_snapshot(number, snapshot)
-    database = sqlite3.connect(temporary)
-    database.execute("DROP TABLE snapshot")
-    database.commit()
-    database.close()
-    # What ran when the backup was made may have ended since: it is not started again as if nothing had happened.
+    with closing(sqlite3.connect(temporary)) as database, database:
+        database.execute("DROP TABLE snapshot")
+    # A job that ran when the backup was made may have ended since: it must not start again as if nothing had happened.
     (state / RESTORED).touch(mode=0o600)
     os.replace(temporary, state / DATABASE)
     return f"{state} is as it was in {source}{kept}"
@@ -66,18 +65,13 @@ def _read(source: Path) -> tuple[int, bytes]:
         raise InputError(f"{source}: there is no such file")
     check_version(source, "restore it with the version that wrote it", was_used=False)
     try:
-        database = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
-        try:
+        with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as database:
             if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
                 raise InputError(f"{source} is no backup of qbatch")
             found = database.execute("PRAGMA integrity_check").fetchone()[0]
             row = database.execute("SELECT number, body, crc FROM snapshot").fetchone()
-        finally:
-            database.close()
     except sqlite3.Error as error:
         raise InputError(f"{source} is no backup of qbatch: {error}") from error
     if found != "ok" or row is None or zlib.crc32(row[1]) != row[2]:
-        raise StorageError(
-            f"{source} is damaged: {found if found != 'ok' else 'its snapshot does not fit its checksum'}"
-        )
+        raise StorageError(f"{source} is damaged: {found if found != 'ok' else 'its snapshot does not fit its checksum'}")
     return int(row[0]), bytes(row[1])

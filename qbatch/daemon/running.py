@@ -1,4 +1,4 @@
-"""The executors of a daemon: which its configuration asks for, what they find again after a start, what they say of hosts."""
+"""The executors of a daemon: those of its configuration, what they find again after a start, what they report of hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbatch.daemon.core.job import BatchState
 from qbatch.daemon.executors.attempt import LOST, Ended, Executor
 from qbatch.daemon.restore import RESTORED
 from qbatch.daemon.service import Service
-from qbatch.daemon.settings import Pool, Settings
+from qbatch.daemon.settings import Settings
 from qbatch.model.errors import InputError
 from qbatch.model.machine import Host
 from qbatch.wire.errors import Refusal
@@ -21,42 +21,41 @@ from qbatch.wire.requests import HostControl
 log = logging.getLogger("qbatch")
 
 OURS = "dask: "
-"""What the comment of a host begins with that has no worker: only such a host is brought up when its worker comes."""
+"""Beginning of the comment of a host without a worker: only such a host is brought up when its worker comes."""
 
 
 def clusters_of(settings: Settings) -> tuple[tuple[object, ...], ...]:
-    """Return what must stay as it is while a daemon runs: its pools of Dask workers, and where they are."""
-    return tuple(
-        (pool.name, pool.address, pool.directory, pool.timeout) for pool in settings.pools if pool.executor == "dask"
-    )
+    """Return the settings that must not change while a daemon runs: its pools of Dask workers, and their places."""
+    dask = [pool for pool in settings.pools if pool.executor == "dask"]
+    return tuple((pool.name, pool.address, pool.directory, pool.timeout) for pool in dask)
 
 
 class CoreGate:
-    """Tells the core which hosts of a pool are down, as commands of the server's own (see `dask_executor.HostGate`).
+    """Takes hosts of a pool down and up in the core, by commands of the server (see `dask_executor.HostGate`).
 
-    The core is asked each time, so that what a recovery has undone is told again.
+    It reads the state from the core each time, so that it repeats what a recovery has undone.
     """
 
     def __init__(self, service: Service, pool: str) -> None:
         self._service, self._pool = service, pool
 
     def hosts(self) -> tuple[Host, ...]:
-        """Return the hosts of the pool as they are configured now."""
+        """Return the hosts of the pool in the configuration in force."""
         return next((pool.hosts for pool in self._service.settings.pools if pool.name == self._pool), ())
 
     def take_down(self, name: str, why: str) -> None:
-        """The host is down, whoever closed it before; an operator's comment stays."""
+        """Take a host down, even if it is closed; an operator's comment stays."""
         is_shut, is_down, comment = self._state_of(name)
-        said = f"{OURS}{why}"[:200]
+        text = f"{OURS}{why}"[:200]
         is_ours = not is_shut or comment.startswith(OURS)
-        if not is_down or (is_ours and comment != said):
-            self._tell(HostControl(hosts=(name,), action="down", comment=said if is_ours else None))
+        if not is_down or (is_ours and comment != text):
+            self._command(HostControl(hosts=(name,), action="down", comment=text if is_ours else None))
 
     def bring_up(self, name: str) -> None:
-        """The host is up, unless an operator closed it."""
+        """Bring a host up, unless an operator closed it."""
         is_shut, _, comment = self._state_of(name)
         if is_shut and comment.startswith(OURS):
-            self._tell(HostControl(hosts=(name,), action="up", comment=""))
+            self._command(HostControl(hosts=(name,), action="up", comment=""))
 
     def _state_of(self, name: str) -> tuple[bool, bool, str]:
         core = self._service.core
@@ -66,8 +65,8 @@ class CoreGate:
         pool = core.pools[number]
         return place in pool.shut, place in pool.down, pool.host_comments.get(place, "")
 
-    def _tell(self, request: HostControl) -> None:
-        if self._service.containment.is_spoiled:  # it is told at the next look, when the state has come from disk
+    def _command(self, request: HostControl) -> None:
+        if self._service.containment.is_spoiled:  # it is repeated at the next look, when the state was read from disk
             return
         try:
             self._service.command(request)
@@ -75,13 +74,11 @@ class CoreGate:
             log.warning("host %s %s: %s", request.hosts[0], request.action, error)
 
 
-async def begin(
-    service: Service, *, socket_path: str, mode: str, surroundings: dict[str, str]
-) -> Executor | None:  # fmt: skip
-    """Make the executor of a service's jobs and let it find again what runs; None: they are timers.
+async def begin(service: Service, socket_path: str, mode: str, surroundings: dict[str, str]) -> Executor | None:
+    """Make the executor of a service's jobs and let it find running attempts again; None: jobs are emulated.
 
     Raises:
-        InputError: scripts cannot run as the configuration asks.
+        InputError: scripts cannot run as configured.
     """
     if service.settings.executor != "process":
         return None
@@ -89,14 +86,17 @@ async def begin(
         raise InputError(
             "executor process runs scripts for real and needs --time real; use --executor emulated with other times"
         )
-    executor = _make(service)
-    service.outbox.executor = executor
-    service.outbox.scripts = str(service.scripts.directory)
-    service.outbox.surroundings = {
-        "QBATCH_SOCKET": socket_path,
-        "QBATCH_BIN": _commands(service.store.directory),
-        **surroundings,
-    }
+    executor, outbox, store = _make(service), service.outbox, service.store.directory
+    outbox.executor = executor
+    outbox.scripts = str(service.scripts.directory)
+    commands = os.environ.get("QBATCH_BIN", "")
+    if not commands:  # links to the PBS commands only, not to this Python
+        commands = str(store / "bin")
+        try:
+            link_commands(commands)
+        except (InputError, OSError) as error:
+            log.warning("jobs do not find the PBS commands: %s", error)
+    outbox.surroundings = {"QBATCH_SOCKET": socket_path, "QBATCH_BIN": commands, **surroundings}
     try:
         await _recover(service, executor)
     except BaseException:
@@ -114,10 +114,6 @@ def _make(service: Service) -> Executor:
     pools = [pool for pool in service.settings.pools if pool.executor == "dask"]
     if not pools:
         return local
-    return _with_clusters(service, local, pools)
-
-
-def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Executor:
     from qbatch.daemon.executors.dask_cluster import require_dask
 
     for pool in pools:
@@ -139,15 +135,13 @@ def _with_clusters(service: Service, local: Executor, pools: list[Pool]) -> Exec
 
 
 def _identity(base: Path) -> str:
-    """Return what names this store on the workers."""
-    path = base / ".identity"  # no name of a pool, which has its directory beside it
-    try:
-        return path.read_text(encoding="ascii")
-    except FileNotFoundError:
+    """Return the name of this store on the workers."""
+    path = base / ".identity"  # not a valid name of a pool; the directories of pools are in the same place
+    if not path.exists():
         temporary = base / ".identity.tmp"
         temporary.write_text(os.urandom(16).hex(), encoding="ascii")
         temporary.replace(path)
-        return path.read_text(encoding="ascii")
+    return path.read_text(encoding="ascii")
 
 
 async def _recover(service: Service, executor: Executor) -> None:
@@ -163,9 +157,9 @@ async def _recover(service: Service, executor: Executor) -> None:
     made = [service.outbox.attempt_of(core, job) for job in running]
     await executor.recover([attempt for attempt in made if attempt is not None])
     for job in running:
-        if job.attempt is None:  # it was lost with its host, and waits again
+        if job.attempt is None:  # it was lost with its host and waits again
             continue
-        # What was committed but not yet told when the daemon ended is told (again): none of it does harm twice.
+        # Effects that were committed but perhaps not sent when the daemon ended are sent again; a repetition does no harm.
         if job.present.sizes:
             executor.resize(job.file_key, job.size, job.size / job.prepared.request.procs)
         if job.modified > job.present.started:
@@ -176,16 +170,3 @@ async def _recover(service: Service, executor: Executor) -> None:
             executor.signal(job.file_key, signal.SIGCONT)
         if job.ending:
             executor.stop(job.file_key, core.settings.kill_delay / 1e6)
-
-
-def _commands(store: Path) -> str:
-    """Return the directory that jobs get on PATH: links to our commands only, not to our Python."""
-    directory = os.environ.get("QBATCH_BIN", "")
-    if directory:
-        return directory
-    directory = str(store / "bin")
-    try:
-        link_commands(directory)
-    except (InputError, OSError) as error:
-        log.warning("jobs do not find the PBS commands: %s", error)
-    return directory

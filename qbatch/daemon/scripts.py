@@ -1,17 +1,14 @@
-"""Long scripts: they come in pieces, lie in files beside the store, and are named by the SHA-256 of their bytes.
+"""Long scripts: they arrive in pieces, are kept in files next to the store, and are named by the SHA-256 of their bytes.
 
 A script that fits into a frame is part of its submission and of the journal.  A longer one (up to 100 MB) is sent before, with
-``upload``; the submission names its digest, and holds its beginning.  So neither frames nor journal nor snapshots nor the
-memory of the daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its
-script after a power failure; the supervisor of an attempt copies it from here.  What no live job names goes an hour after it was
-last wanted.  A backup does not hold these files: a job whose script is gone ends with -1 and says so.
+``upload``; the submission has its digest and its beginning.  So neither frames nor journal nor snapshots nor the memory of the
+daemon grow with it.  A file is synced before its upload is answered, so that an acknowledged submission has its script after a
+power failure.  The supervisor of an attempt copies it from here.  A script that no live job names is removed an hour after its
+last use.  A backup does not contain these files: a job without its script ends with -1 and a message.
 
-    UID-UPLOAD.part     the pieces that have come of an upload
-    UID-UPLOAD.whole    all of them, while their digest is made: no piece is added any more
-    DIGEST              a script
-    UID-DIGEST.owner    empty: the script was sent by this user, and counts against the room that the user has
-
-Each user has room for so many bytes, files and uploads under way, whatever others have.
+``UID-UPLOAD.part`` has the pieces of an upload so far, and ``UID-UPLOAD.whole`` all of them while their digest is computed.
+``DIGEST`` is a script; an empty file ``UID-DIGEST.owner`` marks a user that has sent it.  Each user has limits of bytes, files
+and uploads under way, whatever others have.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from qbatch.daemon.executors.supervision.files import sync_directory
@@ -32,75 +30,69 @@ LONGEST = 100 << 20
 """Bytes of the longest script."""
 
 MOST_BYTES = 1 << 30
-"""Bytes of the scripts of a user, with the pieces of those that are not whole."""
+"""Bytes of the scripts of a user at most, with those of unfinished uploads."""
 
 MOST_SCRIPTS = 1000
-"""Scripts of a user."""
+"""Scripts of a user at most."""
 
 MOST_UPLOADS = 100
-"""Scripts of a user of which pieces are to come."""
+"""Unfinished uploads of a user at most."""
 
 KEPT = 3600.0
-"""Seconds for which a script is kept that no live job names."""
+"""Seconds for which a script without a live job is kept."""
 
 _PIECE = 1 << 20
 _OWNED = re.compile(r"([0-9]+)-([0-9a-f]+)\.(part|whole|owner)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class _Room:
-    """What a user has here."""
+@dataclass
+class _Usage:
+    """The scripts of a user, counted against the limits: ``size`` in bytes."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.scripts = 0
-        self.uploads = 0
+    size: int = 0
+    scripts: int = 0
+    uploads: int = 0
 
 
 class Scripts:
-    """The directory of long scripts.
-
-    Args:
-        directory: it is made when it is first needed.
-        named: returns the digests that live jobs name.
-    """
+    """The directory of long scripts, which is made when it is first needed; ``named`` returns the digests that live jobs name."""
 
     def __init__(self, directory: Path, named: Callable[[], set[str]]) -> None:
         self.directory = directory
         self._named = named
-        self._rooms: dict[int, _Room] | None = None
+        self._usage: dict[int, _Usage] | None = None
 
     def append(self, uid: int, upload: str, offset: int, data: bytes) -> None:
-        """Write a piece of an upload of a user behind the pieces before it.
+        """Append a piece to an upload of a user.
 
         Raises:
-            Refusal: it is no piece that can come next, the user has no room for it, or the disk has none.
+            Refusal: the piece is not the next one, the user is at a limit, or the disk is full.
         """
         path = self._part(uid, upload)
         if not 0 <= offset <= LONGEST or offset + len(data) > LONGEST:
             raise Refusal("too-large", f"the script is too long: at most {LONGEST} bytes")
         try:
-            if offset == 0:  # it begins anew, if there is one of this name
+            if offset == 0:  # an upload of this name begins anew
                 path.unlink(missing_ok=True)
-            room = self._room_of(uid, is_new=offset == 0, more=len(data))
+            usage = self._usage_of(uid, is_new=offset == 0, more=len(data))
             flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             flags |= 0 if offset else os.O_CREAT | os.O_EXCL
             with open(os.open(path, flags, 0o600), "ab") as stream:
                 if stream.tell() != offset:
                     raise Refusal("bad-value", f"upload: {stream.tell()} bytes have come; the piece begins at {offset}")
                 stream.write(data)
-            room.bytes += len(data)
+            usage.size += len(data)
         except FileNotFoundError:
             raise Refusal("bad-value", f"upload: 0 bytes have come; the piece begins at {offset}") from None
         except OSError as error:
             raise self._failed(path, error) from error
 
     def finish(self, uid: int, upload: str, digest: str) -> Callable[[], None]:
-        """Take an upload as whole: nothing is added to it any more.  Return what is left to do, to be called in a thread: to
-        check its digest, sync it and give it its name.
+        """Close an upload.  Return a function, to be called in a thread, that checks its digest, syncs it and names it.
 
         Raises:
-            Refusal: there is no such upload; what is left to do: the digest is another, or the disk does not take it.
+            Refusal: there is no such upload.  The returned function raises it too: the digest differs, or the disk is full.
         """
         part = self._part(uid, upload)
         whole = part.with_suffix(".whole")
@@ -124,7 +116,8 @@ class Scripts:
                     whole.unlink()
                     raise Refusal("bad-value", "upload: the digest is not that of the bytes that came")
                 os.fsync(stream.fileno())
-            os.close(os.open(self._owner(uid, digest), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            owner = self.directory / f"{uid}-{digest}.owner"
+            os.close(os.open(owner, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             os.replace(whole, self.path_of(digest))
             sync_directory(self.directory)
             sync_directory(self.directory.parent)
@@ -132,20 +125,19 @@ class Scripts:
             raise self._failed(whole, error) from error
 
     def _failed(self, path: Path, error: OSError) -> Refusal:
-        """Give up an upload for which there is no space, and return what its sender is told."""
+        """Remove an upload for which there is no space; return the refusal for its sender."""
         if error.errno not in _FULL:
             return Refusal("failed", f"{path}: {error.strerror}")
         path.unlink(missing_ok=True)
-        self._rooms = None
-        return Refusal(
-            "storage-full", f"the disk of {self.directory} is full: the script cannot be taken until there is space"
-        )
+        self._usage = None
+        text = f"the disk of {self.directory} is full: the script cannot be taken until there is space"
+        return Refusal("storage-full", text)
 
     def require(self, digest: str) -> None:
         """Keep a script from now on for a submission that names it.
 
         Raises:
-            Refusal: it is not here.
+            Refusal: there is no such script.
         """
         try:
             os.utime(self.path_of(digest))
@@ -153,10 +145,10 @@ class Scripts:
             raise Refusal("bad-value", f"no script {digest[:64]} is here; upload it first") from None
 
     def path_of(self, digest: str) -> Path:
-        """Return where a script is.
+        """Return the path of a script.
 
         Raises:
-            Refusal: it is no digest.
+            Refusal: the digest is malformed.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise Refusal("bad-value", f"{digest[:64]!r} is no SHA-256 digest")
@@ -167,32 +159,29 @@ class Scripts:
             raise Refusal("bad-value", f"{upload[:64]!r} is no name of an upload: 8 to 64 letters of 0-9 and a-f")
         return self.directory / f"{uid}-{upload}.part"
 
-    def _owner(self, uid: int, digest: str) -> Path:
-        return self.directory / f"{uid}-{digest}.owner"
-
-    def _room_of(self, uid: int, *, is_new: bool, more: int) -> _Room:
-        """Return what a user has here.  ``more``: bytes to come, ``is_new``: of another script.
+    def _usage_of(self, uid: int, *, is_new: bool, more: int) -> _Usage:
+        """Return the counts of a user.  ``more``: bytes to come; ``is_new``: they belong to a new script.
 
         Raises:
-            Refusal: the user has no room for that.
+            Refusal: the user would exceed a limit.
         """
-        room = None if self._rooms is None else self._rooms.get(uid)
-        if is_new or room is None or room.bytes + more > MOST_BYTES:
+        usage = None if self._usage is None else self._usage.get(uid)
+        if is_new or usage is None or usage.size + more > MOST_BYTES:
             self.directory.mkdir(mode=0o700, exist_ok=True)
-            self._rooms = self._count()
-            room = self._rooms.setdefault(uid, _Room())
+            self._usage = self._count()
+            usage = self._usage.setdefault(uid, _Usage())
         for has, most, what in (
-            (room.bytes + more, MOST_BYTES, "bytes of long scripts"),
-            (room.scripts + is_new, MOST_SCRIPTS, "long scripts"),
-            (room.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
+            (usage.size + more, MOST_BYTES, "bytes of long scripts"),
+            (usage.scripts + is_new, MOST_SCRIPTS, "long scripts"),
+            (usage.uploads + is_new, MOST_UPLOADS, "uploads that are not whole"),
         ):
             if has > most:
-                text = f"you would have {has} {what} here, and {most} are allowed; what no job names goes within an hour or two"
+                text = f"you would have {has} {what} here, and {most} are allowed; scripts without a job go within two hours"
                 raise Refusal("busy", text)
-        return room
+        return usage
 
-    def _count(self) -> dict[int, _Room]:
-        """Remove what nobody wants any more, and return what each user has."""
+    def _count(self) -> dict[int, _Usage]:
+        """Remove unused files, and return the counts of each user."""
         oldest = time.time() - KEPT
         files: dict[str, os.stat_result] = {}
         for each in os.scandir(self.directory):
@@ -202,11 +191,11 @@ class Scripts:
         named = self._named() if old else set()
         for name in old:
             if name in named:
-                os.utime(self.directory / name)  # so it is not asked again for an hour whether a job names it
+                os.utime(self.directory / name)  # so its use by jobs is not checked again for an hour
             else:
                 (self.directory / name).unlink(missing_ok=True)
                 del files[name]
-        rooms: dict[int, _Room] = {}
+        found: dict[int, _Usage] = {}
         for name, about in files.items():
             if (owned := _OWNED.fullmatch(name)) is None:
                 continue
@@ -215,8 +204,8 @@ class Scripts:
                 if about.st_mtime < oldest:
                     (self.directory / name).unlink(missing_ok=True)
                 continue
-            room = rooms.setdefault(uid, _Room())
-            room.bytes += files[of].st_size if kind == "owner" else about.st_size
-            room.scripts += 1
-            room.uploads += kind != "owner"
-        return rooms
+            usage = found.setdefault(uid, _Usage())
+            usage.size += files[of].st_size if kind == "owner" else about.st_size
+            usage.scripts += 1
+            usage.uploads += kind != "owner"
+        return found

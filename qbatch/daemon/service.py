@@ -1,11 +1,13 @@
-"""The service: takes commands and reports, keeps the journal, makes passes, answers when the effect is committed.
+"""The service: receives commands and reports, keeps the journal, makes passes, and answers when the effect is committed.
 
-One event loop, one writer.  A command is applied to the core at once and journaled with its instant; while one group is
-being committed the next one gathers.  After the commit the replies go out, then what the core asks for (launches, mail, events),
-then one pass: an answer never waits for a pass, but where the policy may refuse.  There a submission makes the pass of its pool
-itself, before it is answered, and both are one entry of the journal (:mod:`qbatch.daemon.core.admission`).  An
-unexpected error of a command refuses it, and the state is read from disk, as it was before; one of the store ends the
-process: what was answered is there, what was not answered may be asked again.
+There is one event loop and one writer.  A command is applied to the core at once and journaled with its instant; while one
+group is being committed, the next one gathers.  After the commit the replies are sent, then the effects of the core are
+carried out (launches, mail, events), then one pass is made.  So an answer never waits for a pass, unless the policy may refuse:
+then a submission makes the pass of its pool before it is answered, and both are one entry of the journal
+(:mod:`qbatch.daemon.core.admission`).
+
+After an unexpected error of a command, the command is refused and the state before it is read from disk.  An error of the
+store ends the process: answered commands are kept, the others may be sent again.
 """
 
 from __future__ import annotations
@@ -15,15 +17,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import structs
 
 from qbatch.daemon import journal_entry
 from qbatch.daemon.clock import Clock
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.containment import Containment
 from qbatch.daemon.core import flow, steps, submission
 from qbatch.daemon.core.reconfigure import reconfigure
@@ -39,43 +39,65 @@ from qbatch.daemon.pass_driver import Asker, PassDriver, WorkDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
 from qbatch.daemon.shadows import ShadowProcess
-from qbatch.daemon.sources import LiveSource
+from qbatch.daemon.sources import JobSource
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.unread import Unread
 from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import ClockRecord
 from qbatch.wire.requests import Hold, Request, Submit
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 log = logging.getLogger("qbatch")
 
 AGAIN = 1.0
-"""Seconds until a full disk is tried again."""
+"""Seconds until a full disk is checked again."""
 
 BUSY = 100
-"""Commits, or jobs at one time, from which a daemon is busy (one with a log is so from the start): compiled kernels are worth
-half a second and 80 MB to it."""
+"""Commits, or jobs at one time, from which a daemon is busy and loads compiled kernels (half a second, 80 MB).  A daemon with
+a log is busy from the start."""
 
 MOST_WAITING = 20_000
-"""Commands that may wait for a commit; beyond it the answer is ``busy``."""
+"""Commands that may wait for a commit; a further one is refused as ``busy``."""
 
 MOST_CONNECTIONS = 12_000
-"""Connections at the same time, where the limit of descriptors lets so many be."""
+"""Connections at the same time, if the limit of descriptors allows so many."""
 
 _SERVER = Actor(0, "qbatch", "qbatch", "manager")
-"""The server itself, where it gives a command."""
+"""The asker of commands of the server itself."""
 
 _encode = msgspec.json.Encoder().encode
 
 Result = TypeVar("Result")
 
 
-class Stopped(QbatchError):  # noqa: N818 - it says what the server has done
-    """The server had to stop for something that must not happen (1); its log holds the traceback."""
+class Stopped(QbatchError):  # noqa: N818 - the name states what the server has done
+    """The server had to stop after an unexpected error (exit code 1); its log has the traceback."""
+
+
+class Clients(set["ConnectedClient"]):
+    """The connected clients: ``most`` at the same time."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def accept(self, client: ConnectedClient) -> bool:
+        """Add a client, if there are connections left for its user; no user may have all of them."""
+        of_one = self.most - self.most // 8
+        if len(self) >= of_one and (len(self) >= self.most or sum(each.uid == client.uid for each in self) >= of_one):
+            return False
+        self.add(client)
+        return True
+
+    def subscribers(self) -> list[ConnectedClient]:
+        """Return the clients that get events."""
+        return [client for client in self if client.is_subscribed]
 
 
 class CommitGroup:
-    """What one commit holds, and what follows it."""
+    """The contents of one commit, and what follows it."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
@@ -84,16 +106,16 @@ class CommitGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
+        """Return whether there is nothing to commit."""
         return not (self.entries or self.replies or self.outbox)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """The process in which a service runs, as far as the service is asked about it.
+    """The process in which a service runs, as far as clients ask about it.
 
     ``started``: microseconds since 1970.  ``socket``, ``config``: paths.  ``is_compiled``: whether compiled kernels serve.
-    ``reload``: reads the configuration again and tells what has changed.  ``most_connections``: at the same time.
+    ``reload``: reads the configuration again and returns what has changed.  ``most_connections``: at the same time.
     """
 
     started: int
@@ -106,10 +128,10 @@ class Instance:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What was read from the store.
+    """The state that was read from the store.
 
     ``was_there``: whether the store had been used.  ``records``: the accounting of the journal's tail.  ``touched``: the live
-    jobs that the commands since the last pass were about.
+    jobs of the commands since the last pass.
     """
 
     core: Core
@@ -119,7 +141,7 @@ class Recovered:
 
 
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Do some work and return its result; if the present task is cancelled meanwhile, that happens once the work is done."""
+    """Do some work and return its result; a cancellation of the present task takes effect after the work."""
     task, is_cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:
@@ -128,7 +150,7 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
             is_cancelled = True
     if is_cancelled:
         if not task.cancelled():
-            task.exception()  # nobody waits for it any more
+            task.exception()  # no task waits for it any more
         raise asyncio.CancelledError
     return task.result()
 
@@ -136,24 +158,19 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
 class Service:
     """One running batch server.
 
-    Args:
-        core: the state, recovered, with the settings that it goes by.
-        store: open.
-        clock: set to the instant from which to go on.
-        rebuild: reads the state from the store again, after a commit that failed for want of space or a command that raised.
-        instance: the process around it.
-        trace: the workload log that arrives by itself, if there is one.
+    ``core``: the recovered state, with the settings in force.  ``clock``: at the instant from which to continue.  ``rebuild``:
+    reads the state from the store again, after a commit without space on the disk or a command that raised.  ``instance``: the
+    process around it.  ``trace``: the source of jobs that arrive by themselves, if there is one.
     """
 
-    def __init__(self, core: Core, store: Store, clock: Clock,
-                 rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
-                 trace: LiveSource | None = None) -> None:  # fmt: skip
+    def __init__(self, core: Core, store: Store, clock: Clock, rebuild: Callable[[], Awaitable[Recovered]], instance: Instance,
+                 trace: JobSource | None = None) -> None:  # fmt: skip
         self.core = core
         self.store = store
         self.clock = clock
         self.trace = trace
         self.instance = instance
-        self.clients: set[ConnectedClient] = set()
+        self.clients = Clients(instance.most_connections)
         self.unread = Unread()
         self.containment = Containment()
         self.waiters = Waiters()
@@ -161,7 +178,7 @@ class Service:
         self.pass_driver = PassDriver(self, clock, trace)
         self.works = WorkDriver(self)
         self.forecasts = Forecaster(lambda: self.core, clock, self.pass_driver.pass_times)
-        self.event_stream = EventStream(self.subscribers)
+        self.event_stream = EventStream(self.clients.subscribers)
         self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
         self.shadows = ShadowProcess(self)
@@ -176,38 +193,22 @@ class Service:
         self._rebuild = rebuild
         self._group = CommitGroup()
         self._work = asyncio.Event()
-        self._commit_lock = asyncio.Lock()
+        self.commit_lock = asyncio.Lock()
 
     # Commands
 
     @property
     def settings(self) -> Settings:
-        """What it goes by."""
+        """The settings in force."""
         return self.core.settings
 
     @property
     def now(self) -> int:
-        """The present instant: the clock's, or that of the state where commands were stamped with a later one."""
+        """The present instant of the clock, or the instant of the state if that is later."""
         return max(self.core.now, self.clock.now())
 
-    def take(self, client: ConnectedClient) -> bool:
-        """Take a connected client, if there is room for it; no user has all of the room."""
-        most = self.instance.most_connections
-        of_one = most - most // 8
-        if len(self.clients) >= of_one and (
-            len(self.clients) >= most or sum(each.uid == client.uid for each in self.clients) >= of_one
-        ):
-            return False
-        self.clients.add(client)
-        return True
-
-    def leave(self, client: ConnectedClient) -> None:
-        """A connected client has gone."""
-        self.clients.discard(client)
-        self.unread.forget(client)
-
     def receive(self, client: ConnectedClient, request: Request, body: bytes) -> None:
-        """Take a permitted request that changes the core; its reply comes when its effect is committed.
+        """Carry out a permitted request that changes the core; its reply is sent when its effect is committed.
 
         Raises:
             Refusal: nothing has changed.
@@ -221,8 +222,8 @@ class Service:
     def change(self, actor: Actor, request: Request, body: bytes, asker: Asker | None = None) -> object:
         """Apply a request that changes the core, and journal it; the effect counts when it is committed.
 
-        A ``Refusal`` that is returned is an answer too: the policy refused a job, which has its record.  ``UNFINISHED``: it takes
-        several steps, and ``asker`` has the answer after the last (:mod:`.core.steps`).
+        A returned ``Refusal`` is an answer too: the policy refused a job, which has a record.  ``UNFINISHED``: the request takes
+        several steps, and ``asker`` gets the answer after the last one (:mod:`.core.steps`).
 
         Raises:
             Refusal: nothing has changed.
@@ -234,7 +235,7 @@ class Service:
         try:
             result = verbs.begin(core, actor, request)
         except Refusal as error:
-            if error.code == "refused-by-fault":  # it has counted itself, and must do so when it is replayed
+            if error.code == "refused-by-fault":  # it has counted itself, and must count again in a replay
                 self._group.entries.append(journal_entry.command(core.now, actor, body))
                 self.collect()
             else:
@@ -253,7 +254,7 @@ class Service:
         return result
 
     def command(self, request: Request) -> object:
-        """Give a command of the server's own; it is journaled like any other.
+        """Give a command of the server itself; it is journaled like any other.
 
         Raises:
             Refusal: nothing has changed.
@@ -261,50 +262,49 @@ class Service:
         return self.change(_SERVER, request, _encode(request))
 
     def answer(self, client: ConnectedClient, number: int, result: object) -> None:
-        """Answer a request when what it has done is committed."""
+        """Answer a request when its effect is committed."""
         self._group.replies.append((client, number, result))
 
     def refuse_if_busy(self) -> None:
-        """Refuse what would be kept, where it cannot be.
+        """Refuse a command if the server cannot store it.
 
         Raises:
-            Refusal: the server stops, its disk is full, or too much waits for the disk.
+            Refusal: the server stops, its disk is full, or too many commands wait for the disk.
         """
         if self.stop_reason:
             raise Refusal("stopping", "the server is stopping; try again when it is back")
         if self.is_full:
-            raise Refusal(
-                "storage-full", f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
-            )
+            text = f"the disk of {self.store.directory} is full: nothing can be taken until there is space"
+            raise Refusal("storage-full", text)
         if len(self._group.replies) >= MOST_WAITING:
             raise Refusal("busy", "too many commands wait for the disk; try again in a second")
 
     def is_at_rest(self) -> bool:
-        """Whether everything that was taken is committed."""
-        return self._group.is_empty and not self._commit_lock.locked()
+        """Return whether everything that was received is committed."""
+        return self._group.is_empty and not self.commit_lock.locked()
 
     def commit_soon(self) -> None:
-        """Commit what was taken, also if nothing in it has an effect."""
+        """Commit what was received, even if nothing in it has an effect."""
         self._work.set()
 
-    def report(self, said: Report) -> None:
-        """Take a report of the executor; what cannot be taken now is asked for again after the recovery."""
+    def report(self, report: Report) -> None:
+        """Apply a report of the executor; a report that cannot be applied now is asked for again after the recovery."""
         if self.containment.is_spoiled:
             return
-        if isinstance(said, Ended) and self.containment.has_failed(said.key):
-            said = Ended(said.key, LOST, said.at, "the report of its end cannot be taken")
-        if flow.job_of_attempt(self.core, said.key) is None:
-            if isinstance(said, Ended):
-                self.outbox.forget(said.key)
+        if isinstance(report, Ended) and self.containment.has_failed(report.key):
+            report = Ended(report.key, LOST, report.at, "the report of its end cannot be taken")
+        if flow.job_of_attempt(self.core, report.key) is None:
+            if isinstance(report, Ended):
+                self.outbox.forget(report.key)
             return
         count = len(self._group.entries)
         try:
             self.core.now = max(self.core.now, self.pass_driver.instant())
-            self._group.entries.append(journal_entry.report(self.core.now, said))
-            flow.reported(self.core, said)
+            self._group.entries.append(journal_entry.report(self.core.now, report))
+            flow.reported(self.core, report)
             self.collect()
         except Exception as error:
-            if self.containment.report_failed(said.key, error):
+            if self.containment.report_failed(report.key, error):
                 del self._group.entries[count:]
                 self._work.set()
             else:
@@ -312,35 +312,28 @@ class Service:
 
     # Commits
 
-    def clock_record(self) -> ClockRecord:
-        """Return the clock with the progress of the log."""
-        record = self.clock.record()
-        if self.trace is not None:
-            record = structs.replace(record, log_arrived=self.core.log_arrived, log_jobs=self.trace.size)
-        return record
-
     @property
     def uncommitted(self) -> int:
         """Entries of the journal that wait for a commit."""
         return len(self._group.entries)
 
     def journal(self, *entries: bytes) -> None:
-        """Let entries be in the next commit."""
+        """Add entries to the next commit."""
         self._group.entries += entries
 
     def collect(self) -> None:
-        """Take from the core's outbox what was put there since; a commit follows."""
+        """Take the new effects from the core's outbox; a commit follows."""
         self._group.outbox += self.core.take_effects()
         self._work.set()
 
     async def run(self) -> None:
-        """Commit, answer, act and move time on, until ``stop`` is called; then commit what is left.
+        """Commit, answer, carry out effects and move time on until ``stop`` is called; then commit what is left.
 
         Raises:
-            StorageError: it is not known what was written; nobody was answered.
+            StorageError: it is not known what was written; no command of the commit was answered.
         """
         self.pass_driver.schedule()
-        if self.core.works:  # they were under way when the daemon before this one ended
+        if self.core.works:  # they were under way when the previous daemon ended
             self._work.set()
         while True:
             await self._work.wait()
@@ -348,13 +341,13 @@ class Service:
             if self.failure is not None:
                 raise self.failure
             while self._is_unsettled():
-                async with self._commit_lock:
+                async with self.commit_lock:
                     await self._commit_group()
                 if self.failure is not None:
                     raise self.failure
                 self.works.step()
                 self.pass_driver.move_on()
-                # Let what has arrived in the meantime be read before the next commit: it joins it.
+                # Read what has arrived in the meantime, so that it joins the next commit.
                 await asyncio.sleep(0)
             if self.stop_reason and self._group.is_empty:
                 return
@@ -362,11 +355,11 @@ class Service:
 
     @asynccontextmanager
     async def quiet(self, *, is_past_snapshot: bool = False) -> AsyncIterator[None]:
-        """A moment in which everything that was taken is committed, to its last step, and nothing is being committed.
+        """Hold a moment in which all commands are committed to their last step and no commit is under way.
 
-        ``is_past_snapshot``: the journal has a number above that of the snapshot, so that another gets a file of its own.
+        ``is_past_snapshot``: wait until the journal is beyond the snapshot, so that the next snapshot gets a file of its own.
         """
-        async with self._commit_lock:
+        async with self.commit_lock:
             await to_its_end(self._settle(is_past_snapshot=is_past_snapshot))
             yield
 
@@ -383,16 +376,16 @@ class Service:
             raise StorageFull(f"the disk of {self.store.directory} is full: a command under way cannot go on")
 
     async def committed(self) -> None:
-        """Wait until what was taken by now is committed; commands of several steps need not be at their end."""
-        async with self._commit_lock:
+        """Wait until everything received by now is committed; commands of several steps need not be finished."""
+        async with self.commit_lock:
             if not self._group.is_empty:
                 await to_its_end(self._commit_group())
 
     async def reconfigure(self, settings: Settings) -> None:
-        """Go by other settings from here on; it is journaled as a command is.
+        """Change the settings; the change is journaled like a command.
 
         Raises:
-            InputError: they cannot be used; nothing has changed.
+            InputError: the settings cannot be used; nothing has changed.
         """
         before, core = self.settings.shadows, self.core
         done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -414,23 +407,14 @@ class Service:
             asked = self.settings.shadows
             self.shadows.begin_again(asked if asked != before else self.shadows.policies)
 
-    async def gets_on(self, seconds: float) -> bool:
-        """Whether the committer does its work: an empty group goes through it in time."""
-        try:
-            async with asyncio.timeout(seconds):
-                async with self._commit_lock:
-                    return self.failure is None
-        except TimeoutError:
-            return False
-
     async def _commit_group(self) -> None:
-        if self.failure is not None:  # the state is not to be trusted: nothing is written any more, nobody answered
+        if self.failure is not None:  # the state cannot be trusted: nothing is written or answered any more
             if isinstance(self.failure, DecisionError):
                 raise self.failure
             raise StorageError(str(self.failure)) from self.failure
         written = [await self._write_group()]
         is_recovered = self.containment.is_spoiled
-        if is_recovered:  # nothing is taken any more: with what was taken before it failed, the state on disk is whole
+        if is_recovered:  # nothing is accepted any more, so the state on disk is complete
             written.append(await self._write_group())
             await self._recover()
         for group in filter(None, written):
@@ -442,14 +426,17 @@ class Service:
                     client.reply(number, result)
             self.outbox.carry_out(self.core, group.outbox)
             self.shadows.follow(group.entries)
-        if is_recovered:
-            self._go_on()
+        if is_recovered:  # missed reports are asked for, clients and passes have their turn
+            self.outbox.after_rebuild(self.core)
+            for client in list(self.clients):
+                client.go_on()
+            self.pass_driver.schedule()
 
     def _is_unsettled(self) -> bool:
         return self.works.is_due() or not self._group.is_empty or self.containment.is_spoiled
 
     async def _write_group(self) -> CommitGroup | None:
-        """Commit what was taken and return it; None: there is no space for it, and who asked was told."""
+        """Commit the group and return it; None: the disk is full, and the askers were refused."""
         group, self._group = self._group, CommitGroup()
         endings = [effect for effect in group.outbox if type(effect) is Ending]
         if group.entries or endings:
@@ -458,7 +445,7 @@ class Service:
             except StorageFull:
                 await self._out_of_space(group)
                 return None
-            except StorageError as error:  # whoever waits for this commit, the daemon stops
+            except StorageError as error:  # the daemon stops, even if a question waits for this commit
                 self.fail(error)
                 raise
             self.commits += 1
@@ -467,39 +454,30 @@ class Service:
         return group
 
     async def _recover(self) -> None:
-        """Put the state on disk in place of the one in memory."""
+        """Replace the state in memory by the one on disk."""
         recovered = await self._rebuild()
         self.core = recovered.core
         contained = self.containment
         must_hold, contained.must_hold, contained.is_spoiled = contained.must_hold, False, False
         self.works.after_recovery()
         if must_hold and recovered.touched:
-            why = "held: the pass that was to take it in failed; the log of the server says more"
+            why = "held: the pass that was to schedule it failed; see the log of the server"
             self.command(Hold(jobs=recovered.touched, kinds="s", comment=why))
 
-    def _go_on(self) -> None:
-        """The state has come from disk: reports that were missed are asked for, callers and passes have their turn again."""
-        self.outbox.after_rebuild(self.core)
-        for client in list(self.clients):
-            client.go_on()
-        self.pass_driver.schedule()
-
     async def _out_of_space(self, group: CommitGroup) -> None:
-        """Nothing was written: refuse who asked, go back to what is on disk, and try again until there is space."""
+        """Refuse the askers of a group that was not written, go back to the state on disk, and wait for space."""
         was_full, self.is_full = self.is_full, True
         if not was_full:
             log.error("the disk of %s is full: submissions are refused", self.store.directory)
         self.store.free_reserve()
-        lost, self._group = [group, self._group], CommitGroup()
-        for each in lost:
-            for client, number, _ in each.replies:
-                client.settled()
-                client.fail(
-                    number, Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
-                )
+        refusal = Refusal("storage-full", f"the disk of {self.store.directory} is full; nothing has changed")
+        for client, number, _ in (*group.replies, *self._group.replies):
+            client.settled()
+            client.fail(number, refusal)
+        self._group = CommitGroup()
         self.pass_driver.rest(AGAIN)
         self.core = (await self._rebuild()).core
-        # What was reported meanwhile went to the state that is gone; it is asked for again.
+        # Reports of the meantime were applied to the lost state; they are asked for again.
         self._group = CommitGroup()
         self.works.after_full_disk(str(self.store.directory))
         if not was_full:
@@ -507,7 +485,7 @@ class Service:
         self.pass_driver.schedule()
 
     def _try_space(self) -> None:
-        if self.store.has_space():
+        if self.store.reserve_space():
             log.warning("there is space in %s again", self.store.directory)
             self.is_full = False
             self._work.set()
@@ -518,33 +496,18 @@ class Service:
 
     # Ends
 
-    def subscribers(self) -> list[ConnectedClient]:
-        """Return the callers that get events."""
-        return [client for client in self.clients if client.is_subscribed]
-
     def stop(self, reason: str) -> None:
-        """Commit what was taken and stop; jobs run on."""
+        """Commit what was received and stop; jobs run on."""
         self.stop_reason = self.stop_reason or reason
         self._work.set()
 
-    def pass_failed(self, error: Exception, *, is_again: bool) -> None:
-        """A pass raised: once, the state comes from disk and what it was to take in is held; again, the server stops."""
-        if is_again or isinstance(error, DecisionError):
-            self.fail(error)
-        else:
-            self.containment.pass_failed(error)
-            self._work.set()
-
     def fail(self, error: BaseException) -> None:
-        """Something that must not happen has happened: answer nobody, stop, and let the next start recover."""
+        """Stop after an unexpected error without an answer to any client; the next start recovers."""
         is_known = isinstance(error, QbatchError)
         log.critical("the server stops: %s: %s", type(error).__name__, error, exc_info=None if is_known else error)
         if self.failure is None:
+            self.failure = error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
             if isinstance(error, DecisionError):
                 again = "no job is lost: start again under another policy, for example qbatch up --policy easy"
                 self.failure = DecisionError(f"{error}; {again}")
-            else:
-                self.failure = (
-                    error if is_known else Stopped(f"the server had to stop: {type(error).__name__}: {error}")
-                )
         self._work.set()

@@ -1,12 +1,12 @@
 """The configuration as frozen values: each key is declared at the field that it sets, with its reader and its meaning.
 
-Reading (:mod:`qbatch.daemon.config`), ``qbatch config show --origin`` and ``qbatch config keys`` go by these declarations.
+:mod:`qbatch.daemon.config`, ``qbatch config show --origin`` and ``qbatch config keys`` use these declarations.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from qbatch.daemon.executors.supervision.usage import CODES
 from qbatch.daemon.own_policies import load_tried
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Host, Machine, expand_names, parse_memory
 from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy, own_class
@@ -22,10 +22,10 @@ from qbatch.wire.resource_rules import LENIENCIES
 from qbatch.wire.resources import MICROSECONDS, parse_duration
 
 ENFORCED = ("cput", "pcput")
-"""Limits that a pool ends jobs for unless it says otherwise: those that OpenPBS always enforces."""
+"""Limits that a pool enforces by default: those that OpenPBS always enforces."""
 
 MOST_SHADOWS = 4
-"""Policies that can be followed in shadow at once."""
+"""What-if policies at the same time."""
 
 TOP, POOL, QUEUE = "", "pool", "queue"
 """The tables of a configuration file."""
@@ -34,9 +34,9 @@ TOP, POOL, QUEUE = "", "pool", "queue"
 class Key(NamedTuple):
     """A key of the configuration file.
 
-    ``read`` returns the value for what the file says (None: as if it said nothing), or raises ValueError or a QbatchError.
-    ``default``: in words, where the default of the field does not say it.  ``name``: where it is not that of the field.
-    ``table``, ``field``: the table in which it stands, and the field that it sets.
+    ``read`` returns the value for a TOML value (None: as if the key were absent), or raises ValueError or a QbatchError.
+    ``default``: in words, if the default of the field does not show it.  ``name``: if it differs from that of the field.
+    ``table``, ``field``: the table of the key, and the field that it sets.
     """
 
     read: Callable[[Any], Any]
@@ -52,14 +52,14 @@ class Key(NamedTuple):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text; put it in quotes")
+        raise ValueError(f"{value!r} is not a text; put it in quotes")
     return value
 
 
 def _name(value: Any) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", _text(value)):
-        raise ValueError(f"{value!r} is no name: a letter, then up to 14 letters, digits, - or _")
-    return str(value)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", text := _text(value)):
+        raise ValueError(f"{value!r} is not a name: write a letter, then up to 14 letters, digits, - or _")
+    return text
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -76,22 +76,22 @@ def _flag(value: Any) -> bool:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) < value < 2**31:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value
 
 
 def _count(value: Any) -> int:
-    if _integer(value) < 1:
+    if (number := _integer(value)) < 1:
         raise ValueError(f"{value!r} is not a whole number of at least 1")
-    return int(value)
+    return number
 
 
 def duration(value: Any) -> int | None:
-    """Read a time in seconds or as HH:MM:SS, into microseconds; an empty text is none."""
+    """Return a time in seconds or as HH:MM:SS in microseconds; None for an empty text."""
     if value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f'{value!r} is no time; write seconds, or "HH:MM:SS"')
+        raise ValueError(f'{value!r} is not a time; write seconds, or "HH:MM:SS"')
     return parse_duration(str(value))
 
 
@@ -100,15 +100,19 @@ def _hosts(value: Any) -> list[str]:
     found = [each for name in names for each in expand_names(name)]
     check_host_names(found)
     if not found:
-        raise ValueError("there is no host in it")
+        raise ValueError('must name at least one host, such as "n[1-4]"')
     return found
 
 
-def check_host_names(names: list[str]) -> None:
-    """Raise ValueError for a name of a host that clients of PBS could not read."""
+def check_host_names(names: Iterable[str]) -> None:
+    """Refuse a name of a host that PBS clients could not read.
+
+    Raises:
+        InputError: the message has the first such name.
+    """
     for each in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", each):
-            raise ValueError(f"{each!r} is no name of a host: letters, digits, - and _ (no dots: clients cut there)")
+            raise InputError(f"{each!r} is not a name of a host: write letters, digits, - and _ (PBS clients cut at a dot)")
 
 
 def _machine(value: Any) -> Any:
@@ -118,22 +122,22 @@ def _machine(value: Any) -> Any:
 
 
 def _policy(value: Any) -> str:
-    load_tried(_text(value))
-    return str(value)
+    load_tried(text := _text(value))
+    return text
 
 
 def _own_policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     for each in names:
         if own_class(each) != each:
-            raise ValueError(f'{each!r} is no class of a module, such as "mine:Smallest" (without parameters: all are taken)')
+            raise ValueError(f'{each!r} is not a class of a module, such as "mine:Smallest" (no parameters: all are allowed)')
     return names
 
 
 def _shadow_policies(value: Any) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) > MOST_SHADOWS:
-        raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} are followed in shadow")
+        raise ValueError(f"{len(names)} policies; at most {MOST_SHADOWS} what-if policies are allowed")
     for each in names:
         load_tried(each)
         shadow_policy(each)
@@ -141,16 +145,16 @@ def _shadow_policies(value: Any) -> tuple[str, ...]:
 
 
 def shadow_policy(text: str) -> Policy:
-    """Return the policy that a text names, to be followed in shadow.
+    """Return the what-if policy that a text names.
 
     Raises:
-        UsageError: if there is no such policy, or if it resizes jobs while they run: how long a real job will run is not
-            known, so nobody knows what it would have left to do after a change.
+        UsageError: there is no such policy, or it resizes running jobs: the run time of a real job is not known, so neither
+            is the work that it would have left after a change.
     """
     policy = load_policy(text)
     if getattr(policy, "is_malleable", False):
         raise UsageError(
-            f"policy {text!r} resizes running jobs and cannot be followed in shadow; let it decide (qbatch policy set), or "
+            f"policy {text!r} resizes running jobs and cannot be a what-if policy; let it decide (qbatch policy set), or "
             f"replay the history: qbatch replay --policy {text}"
         )
     return policy
@@ -159,20 +163,20 @@ def shadow_policy(text: str) -> Policy:
 def _address(value: Any) -> str:
     found = re.fullmatch(r"[a-z]+://[^\s/]+:([0-9]{1,5})", value) if isinstance(value, str) else None
     if found is None or not 0 < int(found[1]) < 65536:
-        raise ValueError(f'{value!r} is no address of a Dask scheduler, such as "tcp://head:8786"')
+        raise ValueError(f'{value!r} is not an address of a Dask scheduler, such as "tcp://head:8786"')
     return str(value)
 
 
 def _runtime(value: Any) -> str:
-    parse_runtime(_text(value))
-    return str(value)
+    parse_runtime(text := _text(value))
+    return text
 
 
 _FORM = re.compile(r"\s*(walltime|fixed|uniform|exponential)\s*(?:\(\s*([\d.]+)\s*(?:,\s*([\d.]+)\s*)?\))?\s*")
 
 
 def parse_runtime(text: str) -> tuple[str, int, int]:
-    """Return kind and parameters in microseconds of ``walltime``, ``fixed(60)``, ``uniform(10,20)``, ``exponential(30)``.
+    """Return the kind and the parameters in microseconds of a run time such as ``walltime`` or ``uniform(10,20)``.
 
     Raises:
         ValueError: for anything else.
@@ -181,7 +185,7 @@ def parse_runtime(text: str) -> tuple[str, int, int]:
     wanted = {"walltime": 0, "fixed": 1, "exponential": 1, "uniform": 2}
     given = 0 if found is None else sum(part is not None for part in found.groups()[1:])
     if found is None or given != wanted[found[1]]:
-        raise ValueError(f"{text!r} is no run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
+        raise ValueError(f"{text!r} is not a run time; write walltime, fixed(60), uniform(10,20) or exponential(30)")
     low = round(float(found[2] or 0) * MICROSECONDS)
     high = round(float(found[3] or 0) * MICROSECONDS)
     if found[1] == "uniform" and high < low:
@@ -200,11 +204,10 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 
 def _some_of(known: Collection[str]) -> Callable[[Any], tuple[str, ...]]:
     def read(value: Any) -> tuple[str, ...]:
-        names = _texts(value)
-        for each in names:
+        for each in _texts(value):
             if each not in known:
                 raise ValueError(f"{each!r} is none of {', '.join(known)}")
-        return names
+        return tuple(value)
 
     return read
 
@@ -218,7 +221,7 @@ Texts = tuple[str, ...]
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that are scheduled together, with a policy of their own; times in microseconds.
 
-    ``machine``: what a machine file says of the hosts, with classes of jobs; it decides about ``single_host`` and ``spans``.
+    ``machine``: the hosts and classes of jobs of a machine file, which also sets ``single_host`` and ``spans``.
     """
 
     name: Annotated[str, Key(_name, "the pool's name", '"main"')]
@@ -232,15 +235,14 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         Key(parse_memory, 'memory of each host, "64GB"; 0: not counted', "0", name="memory"),
     ]
     policy: Annotated[str, Key(_policy, "the policy of this pool", "as at the top")] = "easy"
-    single_host: Annotated[bool, Key(_flag, "a job stays inside one host, all its chunks together")] = False
-    spans: Annotated[bool, Key(_flag, "only processors in all count: a chunk may be taken apart, as in a workload log")] = False
-    runtime: Annotated[str, Key(_runtime, "run time if unsaid: walltime, fixed(60), uniform(1,9), exponential(30)")] = "walltime"
+    single_host: Annotated[bool, Key(_flag, "a job runs inside one host, all its chunks together")] = False
+    spans: Annotated[bool, Key(_flag, "only the total of processors counts: a chunk may be split, as in a workload log")] = False
+    runtime: Annotated[str, Key(_runtime, "default run time: walltime, fixed(60), uniform(1,9), exponential(30)")] = "walltime"
     enforce: Annotated[
         Texts, Key(_some_of(CODES), f"what ends a job that uses more than it asked for: {', '.join(CODES)}")
     ] = ENFORCED
     executor: Annotated[
-        str,
-        Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top"),
+        str, Key(_one_of("process", "dask"), "dask: each host is the Dask worker of its name, scripts run there", "as at the top")
     ] = ""
     address: Annotated[str, Key(_address, 'the Dask scheduler, "tcp://head:8786" (with executor dask)', "none")] = ""
     directory: Annotated[str, Key(_text, 'where Dask workers keep jobs that run ("": their ~/.local/state/qbatch/workers)')] = ""
@@ -250,7 +252,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pool_on(machine: Machine, name: str, policy: str, runtime: str = "walltime") -> Pool:
-    """Return the pool of a machine file's hosts, all of them, scheduled as in a replay on that machine."""
+    """Return the pool of all hosts of a machine file, scheduled as in a replay on that machine."""
     is_single = machine.single_host or len(machine.hosts) == 1
     return Pool(
         name=name, hosts=machine.hosts, policy=policy, single_host=is_single, spans=not is_single, runtime=runtime,
@@ -263,15 +265,15 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, Key(_name, "the queue's name")]
     pool: Annotated[str, Key(_text, "the pool in which its jobs run", "the first pool")] = ""
-    enabled: Annotated[bool, Key(_flag, "whether it takes jobs at the start")] = True
+    enabled: Annotated[bool, Key(_flag, "whether it accepts jobs at the start")] = True
     started: Annotated[bool, Key(_flag, "whether its jobs may run at the start")] = True
-    priority: Annotated[int, Key(_integer, "shown by qstat -Qf; policies order by arrival unless they say otherwise")] = 0
-    destinations: Annotated[Texts, Key(_texts, "makes it a routing queue: the first of these that takes the job gets it")] = ()
+    priority: Annotated[int, Key(_integer, "shown by qstat -Qf; most policies order jobs by arrival")] = 0
+    destinations: Annotated[Texts, Key(_texts, "makes it a routing queue: the first of these that accepts a job gets it")] = ()
     users: Annotated[Texts, Key(_texts, "only these users may submit ([]: all)")] = ()
     groups: Annotated[Texts, Key(_texts, "only users of these groups may submit ([]: all)")] = ()
     max_queued: Annotated[int | None, Key(_count, "jobs in the queue, running ones included")] = None
     max_queued_per_user: Annotated[int | None, Key(_count, "jobs of one user in the queue")] = None
-    max_running: Annotated[int | None, Key(_count, "jobs that the policy may have running or next at once")] = None
+    max_running: Annotated[int | None, Key(_count, "jobs that the policy may have running or next at the same time")] = None
     max_running_per_user: Annotated[int | None, Key(_count, "the same for each user")] = None
     max_procs: Annotated[int | None, Key(_count, "processors of one job")] = None
     min_procs: Annotated[int | None, Key(_count, "processors that a job must ask for")] = None
@@ -285,7 +287,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the server goes by; times in microseconds.  ``history_kept``: None is for ever."""
+    """All settings of the server; times in microseconds.  ``history_kept``: None is for ever."""
 
     name: Annotated[
         str, Key(_name, "the server's name, the part of a job identifier after the dot (no dots in it)", name="server")
@@ -307,7 +309,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history_kept: Annotated[
         int | None, Key(duration, 'how long qstat -x shows a finished job ("": for ever, as qbatch history does)', '""')
     ] = None
-    max_jobs: Annotated[int, Key(_count, "live jobs that the server takes")] = 10_000_000
+    max_jobs: Annotated[int, Key(_count, "live jobs that the server accepts")] = 10_000_000
     max_jobs_per_user: Annotated[int | None, Key(_count, "live jobs of one user")] = None
     max_array: Annotated[int, Key(_count, "jobs in one array")] = 1_000_000
     mail_command: Annotated[Texts, Key(_texts, "a program; gets the users as further arguments and the mail on stdin")] = ()
@@ -316,38 +318,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "openpbs"
     seed: Annotated[int, Key(_count, "seed of the draws of emulated run times")] = 1
     shadows: Annotated[
-        Texts, Key(_shadow_policies, "up to four policies to follow in shadow, beside the real ones (see: qbatch shadow)")
+        Texts, Key(_shadow_policies, "up to four what-if policies, in addition to the real ones (see: qbatch shadow)")
     ] = ()
     policies: Annotated[
         Texts,
-        Key(
-            _own_policies,
-            'policies of your own ("module:Class") that the running server may be set to, besides those of qbatch policies',
-        ),
+        Key(_own_policies, 'your own policies ("module:Class") that clients may set, in addition to those of qbatch policies'),
     ] = ()
     custom_resources: Annotated[
-        Texts, Key(_texts, "resources that jobs may name beside those of PBS; shown, never counted")
+        Texts, Key(_texts, "resources that jobs may name in addition to those of PBS; shown, never counted")
     ] = ()
     lenient: Annotated[
         Texts, Key(_some_of(LENIENCIES), f"what is not refused although OpenPBS does: {', '.join(LENIENCIES)}")
     ] = ()
     forecast_run_times: Annotated[
         str,
-        Key(
-            _one_of("estimates", "predictions"),
-            "by what forecasts end jobs: estimates (walltimes), or predictions by the last two jobs of each user",
-        ),
-    ] = "estimates"
+        Key(_one_of("estimates", "predictions"),
+            "how forecasts end jobs: by estimates (walltimes), or by predictions from the last two jobs of each user"),
+    ] = "estimates"  # fmt: skip
     login_shell: Annotated[
         bool, Key(_flag, "whether a job's shell is a login shell and reads the profile files, as in OpenPBS")
     ] = True
 
     def pool_of(self, queue: Queue) -> Pool:
-        """Return the pool that a queue's jobs run in: the named one, else the first."""
+        """Return the pool of a queue's jobs: the named one, else the first."""
         return next((pool for pool in self.pools if pool.name == queue.pool), self.pools[0])
 
     def named_policies(self) -> Texts:
-        """Return the policies that it names."""
+        """Return all policies that the settings name."""
         return (*self.policies, *self.shadows, *(pool.policy for pool in self.pools))
 
 

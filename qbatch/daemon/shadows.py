@@ -1,11 +1,11 @@
-"""Shadow policies in a process of their own: forked from the daemon, fed with what is committed, asked nothing.
+"""What-if policies in a process of their own, forked from the daemon and fed with committed entries.
 
-The child holds a copy of the state as it was when it began.  It gets the entries of the journal through a pipe after they
-are committed and answered, and gives a table back now and then.  It runs only when nothing else wants the processor, has
-none of the daemon's files, sockets or rights to a job, and ends with the daemon, however that ends.
+The child begins with a copy of the state.  It receives the entries of the journal through a pipe after they are committed
+and answered, and sends a table back now and then.  It runs only on an idle processor, has none of the daemon's files, sockets
+or rights to a job, and ends with the daemon, however that ends.
 
-Nothing here waits for the child.  If it falls behind by more than ``MOST_UNREAD`` bytes, or dies, it is given up and the
-note of the table says so.
+The daemon never waits for the child.  If the child falls behind by more than ``MOST_UNREAD`` bytes, or dies, it is given up and
+the note of the table reports it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ import select
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from qbatch.daemon.core.state import Core, machine_of
-from qbatch.daemon.event_stream import EventStream
-from qbatch.daemon.pass_driver import PassDriver
 from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
-from qbatch.planning.kernels.live import serve_compiled, serve_uncompiled, serves_compiled
+from qbatch.planning.kernels.entries import serve_compiled, serve_uncompiled, serves_compiled
 from qbatch.planning.policy import name_of
 from qbatch.wire import records
 from qbatch.wire.errors import Refusal
+from qbatch.wire.frames import Splitter, encode
+
+if TYPE_CHECKING:
+    from qbatch.daemon.service import Service
 
 log = logging.getLogger("qbatch")
 
@@ -44,51 +46,32 @@ PAUSE = 0.1
 """Seconds for which entries gather before they are sent."""
 
 HEARTBEAT = 1.0
-"""Seconds after which the child is told how far time has gone if nothing else happens."""
+"""Seconds after which the child gets the present instant if nothing else happens."""
 
 MOST_UNREAD = 1 << 26
-"""Bytes that may wait for the child."""
+"""Bytes that may wait for the child to read."""
 
 OFTEN, SELDOM = 1.0, 10.0
-"""Least seconds between two tables: while jobs come and go, and while only time passes."""
+"""Least seconds between two tables: while jobs arrive, start and end, and while only time passes."""
 
 SHARE = 9.0
-"""Rest after a table in times of what it took: tables take a tenth of a processor at most."""
+"""Rest after a table, as a multiple of the time that it took: tables use a tenth of a processor at most."""
 
 BUDGET = 30.0
 """Seconds after which a table that is not ready is given up."""
 
 _ENTRIES, _TABLES = 3, 4
 _PARENT_DIES = 1
+_LONGEST = (1 << 32) - 1
 _encode = msgspec.msgpack.Encoder().encode
 _decode_feed = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
 _decode_table = msgspec.msgpack.Decoder(records.Shadows).decode
 
 
-class Followed(Protocol):
-    """The service that is followed."""
-
-    core: Core
-    event_stream: EventStream
-    pass_driver: PassDriver
-
-    def is_at_rest(self) -> bool:
-        """Whether everything that was taken is committed."""
-        ...
-
-    def commit_soon(self) -> None:
-        """Commit what was taken, also if nothing in it has an effect."""
-        ...
-
-
 class ShadowProcess:
-    """The policies in shadow, as the daemon sees them.
+    """The daemon's side of the what-if policies; the event stream of the service announces new tables."""
 
-    Args:
-        service: tells the state and how far time has gone; its event stream tells of new tables.
-    """
-
-    def __init__(self, service: Followed) -> None:
+    def __init__(self, service: Service) -> None:
         self.policies: tuple[str, ...] = ()
         self._service = service
         self._table = records.Shadows()
@@ -99,23 +82,23 @@ class ShadowProcess:
 
     @property
     def process(self) -> int | None:
-        """The child's process number, None if there is none."""
+        """The child's process number; None if there is no child."""
         return None if self._child is None else self._child.number
 
     def table(self) -> records.Shadows:
         """Return the last table."""
         return self._table
 
-    def _tell(self) -> None:
-        self._service.event_stream.shadowed(self._service.core)
+    def _announce(self) -> None:
+        self._service.event_stream.announce(self._service.core, "shadow")
 
     def begin(self, policies: Sequence[str]) -> None:
-        """Follow these policies from the present state on, in place of those before; none ends them.
+        """Follow these policies from the present state on instead of the earlier ones; an empty list ends them.
 
         It must be called in a moment in which nothing is under way (:meth:`Service.quiet`).
 
         Raises:
-            Refusal: there are too many, or one cannot be used; those before stay.
+            Refusal: there are too many, or one cannot be used; the earlier ones stay.
         """
         check(self._service.core, policies)
         self.end()
@@ -124,24 +107,24 @@ class ShadowProcess:
         if policies:
             core = self._service.core
             since = self._service.pass_driver.frontier()
-            self._child = child = _Child(core, self.policies, since, self._said, self._gone)
+            self._child = child = _Child(core, self.policies, since, self._receive, self._gone)
             self._table = records.Shadows(since=since, note="the first table is being made")
             self._sent = since
             self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._send)
-            log.info("in shadow: %s (process %d)", ", ".join(policies), child.number)
-        self._tell()
+            log.info("what-if policies: %s (process %d)", ", ".join(policies), child.number)
+        self._announce()
 
     def begin_again(self, policies: Sequence[str]) -> None:
-        """The state was exchanged: follow these policies from the new one on; what cannot be used is told, not raised."""
+        """Follow these policies from a new state on; if one cannot be used, the note reports it instead of an exception."""
         if not policies and not self.policies:
             return
         try:
             self.begin(policies)
         except Refusal as error:
-            self._give_up(f"nothing is in shadow since the configuration was read again: {error}")
+            self._give_up(f"they ended when the configuration was read again: {error}")
 
     def follow(self, entries: list[bytes]) -> None:
-        """Take entries that were committed."""
+        """Add committed entries for the child."""
         if self._child is None:
             return
         if not self._entries:
@@ -154,13 +137,13 @@ class ShadowProcess:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._send)
 
     def _send(self) -> None:
-        """Send what has gathered, and how far time has gone."""
+        """Send the gathered entries and the present instant."""
         child, self._timer = self._child, None
         if child is None:
             return
         frontier = self._service.pass_driver.frontier() if self._service.is_at_rest() else -1
         if frontier < 0 and not self._entries:
-            # Passes that changed nothing wait for a commit; in a quiet moment it disturbs nobody.
+            # Passes that changed nothing wait for a commit, which disturbs no client in a quiet moment.
             self._service.commit_soon()
         if self._entries or frontier > self._sent:
             entries, self._entries = self._entries, []
@@ -171,28 +154,25 @@ class ShadowProcess:
                 return
         self._schedule(HEARTBEAT)
 
-    def _said(self, data: bytes) -> None:
-        """The child has made a table."""
+    def _receive(self, data: bytes) -> None:
+        """Receive a table of the child."""
         self._table = _decode_table(data)
-        self._tell()
+        self._announce()
 
     def _gone(self, status: int) -> None:
-        """The child has ended by itself."""
+        """Give up after the child has ended by itself."""
         number = os.waitstatus_to_exitcode(status)
         why = signal.Signals(-number).name if number < 0 else f"status {number}"
         note = self._table.note if number > 0 else ""
         self._give_up("; ".join(text for text in (f"their process has ended ({why})", note) if text))
 
     def _give_up(self, why: str) -> None:
-        """End the shadows; the last table stays, with a note that says that it is not followed any more."""
+        """End the child; the last table stays, with a note that it is not followed any more."""
         self.end()
-        names = ", ".join(self.policies)
-        log.warning("%s in shadow: %s", names, why)
-        self._table = msgspec.structs.replace(
-            self._table,
-            note=f"not followed any more: {why}; begin again with: qbatch shadow set {' '.join(self.policies)}",
-        )
-        self._tell()
+        log.warning("what-if policies %s: %s", ", ".join(self.policies), why)
+        note = f"not followed any more: {why}; begin again with: qbatch shadow set {' '.join(self.policies)}"
+        self._table = msgspec.structs.replace(self._table, note=note)
+        self._announce()
 
     def end(self) -> None:
         """End the child, if there is one."""
@@ -206,54 +186,42 @@ class ShadowProcess:
 
 
 def check(core: Core, policies: Sequence[str]) -> None:
-    """Refuse policies that cannot be followed in shadow of a state.
+    """Refuse policies that cannot be what-if policies of a state.
 
     Raises:
-        Refusal: there are too many, one is there twice, is not known, or a pool refuses it.
+        Refusal: there are too many, or one is named twice, is unknown, or is refused by a pool.
     """
     if len(policies) > MOST_SHADOWS:
-        raise Refusal("bad-value", f"{len(policies)} policies; at most {MOST_SHADOWS} are followed in shadow")
+        raise Refusal("bad-value", f"{len(policies)} policies; at most {MOST_SHADOWS} what-if policies are allowed")
     was_compiled = serves_compiled()
-    serve_uncompiled()  # what is looked at for a moment is not worth a compiler
+    serve_uncompiled()  # a check of a moment is not worth compiling for
+    names = set()
     try:
-        _check_each(core, policies)
+        for policy in policies:
+            for pool in core.settings.pools:
+                try:
+                    loaded = shadow_policy(policy)
+                    Engine(machine_of(pool), loaded)
+                except QbatchError as error:
+                    text = str(error) if policy in str(error) else f"policy {policy!r}: {error}"
+                    where = f" (pool {pool.name})" if len(core.settings.pools) > 1 else ""
+                    raise Refusal("bad-value", f"{text}{where}") from None
+            if name_of(loaded) in names:
+                raise Refusal("bad-value", f"policy {policy!r} is named twice")
+            names.add(name_of(loaded))
     finally:
         if was_compiled:
             serve_compiled()
 
 
-def _check_each(core: Core, policies: Sequence[str]) -> None:
-    names = set()
-    for policy in policies:
-        for pool in core.settings.pools:
-            try:
-                loaded = shadow_policy(policy)
-                Engine(machine_of(pool), loaded)
-            except QbatchError as error:
-                text = str(error)
-                where = f" (pool {pool.name})" if len(core.settings.pools) > 1 else ""
-                raise Refusal(
-                    "bad-value", f"{text if policy in text else f'policy {policy!r}: {text}'}{where}"
-                ) from None
-        if name_of(loaded) in names:
-            raise Refusal("bad-value", f"policy {policy!r} is named twice")
-        names.add(name_of(loaded))
-
-
 class _Child(asyncio.Protocol):
-    """The process, as its parent sees it: entries go in, tables come out.  ``ended``: is told its wait status."""
+    """The parent's side of the process: entries go in, tables come out.  ``ended`` is called with the wait status."""
 
-    def __init__(
-        self,
-        core: Core,
-        policies: tuple[str, ...],
-        since: int,
-        said: Callable[[bytes], None],
-        ended: Callable[[int], None],
-    ) -> None:
-        self._said = said
+    def __init__(self, core: Core, policies: tuple[str, ...], since: int,
+                 receive: Callable[[bytes], None], ended: Callable[[int], None]) -> None:  # fmt: skip
+        self._receive = receive
         self._ended = ended
-        self._unread = bytearray()
+        self._splitter = Splitter(_LONGEST)
         self._writer: asyncio.WriteTransport | None = None
         self._early: list[bytes] = []
         self._is_over = False
@@ -280,40 +248,33 @@ class _Child(asyncio.Protocol):
 
     def send(self, data: bytes) -> int:
         """Send a frame without waiting; return how many bytes the child has not read yet."""
-        frame = len(data).to_bytes(4, "big") + data
-        if self._writer is not None and self._writer.is_closing():
-            return 0  # it is gone, of which it will be told
         if self._writer is None:
-            self._early.append(frame)
+            self._early.append(encode(data))
             return sum(len(each) for each in self._early)
-        self._writer.write(frame)
+        if self._writer.is_closing():
+            return 0  # it is gone; ``connection_lost`` follows
+        self._writer.write(encode(data))
         return self._writer.get_write_buffer_size()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the child says."""
-        self._unread += data
-        while len(self._unread) >= 4:
-            size = int.from_bytes(self._unread[:4], "big")
-            if len(self._unread) < 4 + size:
-                return
-            frame = bytes(self._unread[4 : 4 + size])
-            del self._unread[: 4 + size]
+        """Receive bytes of the child (asyncio)."""
+        for table in self._splitter.feed(data):
             if not self._is_over:
-                self._said(frame)
+                self._receive(table)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The child says no more: it is collected, and if nobody ended it, that is told."""
-        status = asyncio.get_running_loop().run_in_executor(None, _collect, self.number)
-        status.add_done_callback(self._collected)
+        """Reap the child, which sends nothing any more, and call ``ended`` if it was not ended from here (asyncio)."""
 
-    def _collected(self, status: asyncio.Future[int]) -> None:
-        self._close()
-        if not self._is_over and not status.cancelled():
-            self._is_over = True
-            self._ended(status.result())
+        def collected(status: asyncio.Future[int]) -> None:
+            self._close()
+            if not self._is_over and not status.cancelled():
+                self._is_over = True
+                self._ended(status.result())
+
+        asyncio.get_running_loop().run_in_executor(None, _collect, self.number).add_done_callback(collected)
 
     def end(self) -> None:
-        """End it now."""
+        """End the process now."""
         if self._is_over:
             return
         self._is_over = True
@@ -327,30 +288,22 @@ class _Child(asyncio.Protocol):
 
 
 def _collect(number: int) -> int:
-    """Wait for the end of a child; return its wait status.  One that only keeps silent is ended."""
-    with contextlib.suppress(ProcessLookupError):
-        if not _is_ending(number):
-            os.kill(number, signal.SIGKILL)
-    return os.waitpid(number, 0)[1]
-
-
-def _is_ending(number: int) -> bool:
-    """Whether a child has ended within a moment."""
+    """Wait for the end of a child and return its wait status; end it if it has only closed its pipe and runs on."""
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
-        if os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return True
+        found, status = os.waitpid(number, os.WNOHANG)
+        if found:
+            return status
         time.sleep(0.01)
-    return False
+    os.kill(number, signal.SIGKILL)
+    return os.waitpid(number, 0)[1]
 
 
 # In the child
 
 
-def _run_child(
-    core: Core, policies: tuple[str, ...], since: int, entries: int, tables: int, daemon: int
-) -> NoReturn:  # pragma: no cover - it runs in a process of its own
-    """Be the child, to its end."""
+def _run_child(core: Core, policies: tuple[str, ...], since: int, entries: int, tables: int,
+               daemon: int) -> NoReturn:  # pragma: no cover - it runs in a process of its own  # fmt: skip
     status = 1
     try:
         _leave_the_daemon(entries, tables, daemon)
@@ -359,13 +312,13 @@ def _run_child(
     except BaseException as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         with contextlib.suppress(BaseException):
-            _write(_TABLES, _encode(records.Shadows(since=since, note=text)))
+            _write(_encode(records.Shadows(since=since, note=text)))
     finally:
         os._exit(status)
 
 
 def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma: no cover - as above
-    """Keep two pipes and nothing else of the daemon; run when nothing else does; end with it."""
+    """Keep only two pipes of the daemon, run only on an idle processor, and end with the daemon."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -377,8 +330,8 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
     for each in (0, 1, 2):
         os.dup2(nothing, each)
     os.close(nothing)
-    # A group, so that a terminal's signals pass it by, but no session of its own: the kernel would weigh that against the
-    # daemon's as a whole (autogroups), and an idle task in it would not give way to the daemon.
+    # It gets a group, so that signals of a terminal do not reach it.  It gets no session: the kernel schedules sessions against
+    # each other (autogroups), and an idle task in a session of its own would not give way to the daemon.
     os.setpgid(0, 0)
     with contextlib.suppress(OSError):
         os.nice(19)
@@ -389,24 +342,24 @@ def _leave_the_daemon(entries: int, tables: int, daemon: int) -> None:  # pragma
 
 
 def _end_with(parent: int) -> None:  # pragma: no cover - as above
-    """End when the parent ends, also if it has done so already."""
+    """End when the parent ends, or now if it has ended."""
     ctypes.CDLL(None).prctl(_PARENT_DIES, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
 
 
-def _write(file: int, data: bytes) -> None:  # pragma: no cover - as above
-    rest = memoryview(len(data).to_bytes(4, "big") + data)
+def _write(data: bytes) -> None:  # pragma: no cover - as above
+    rest = memoryview(encode(data))
     while rest:
-        rest = rest[os.write(file, rest) :]
+        rest = rest[os.write(_TABLES, rest) :]
 
 
 class _Follower:  # pragma: no cover - as above
-    """The child's work: take entries, and make a table when it is time for one."""
+    """The work of the child: apply entries, and make a table when it is due."""
 
     def __init__(self, core: Core, policies: tuple[str, ...], since: int) -> None:
-        self.team = Team(core, policies, since)
-        self.unread = bytearray()
+        self.group = PolicyGroup(core, policies, since)
+        self.splitter = Splitter(_LONGEST)
         self.is_new = True
         self.next_table = 0.0
         self.maker: tuple[int, int, float] | None = None
@@ -415,42 +368,27 @@ class _Follower:  # pragma: no cover - as above
         """Work until the daemon closes the pipe."""
         while True:
             files = [_ENTRIES] if self.maker is None else [_ENTRIES, self.maker[1]]
-            ready, _, _ = select.select(files, [], [], self._patience())
+            until = self.next_table if self.maker is None else self.maker[2]
+            ready, _, _ = select.select(files, [], [], max(until - time.monotonic(), 0.0))
             if _ENTRIES in ready:
                 data = os.read(_ENTRIES, 1 << 20)
                 if not data:
                     return
-                self.unread += data
-                self._follow()
+                for frontier, entries in map(_decode_feed, self.splitter.feed(data)):
+                    self.group.follow(entries, frontier)
+                    if entries and not self.is_new:
+                        self.is_new = True
+                        self.next_table = min(self.next_table, time.monotonic() + OFTEN)
             if self.maker is not None:
                 self._collect(is_ready=self.maker[1] in ready)
             elif time.monotonic() >= self.next_table:
                 self._make()
 
-    def _patience(self) -> float:
-        until = self.next_table if self.maker is None else self.maker[2]
-        return max(until - time.monotonic(), 0.0)
-
-    def _follow(self) -> None:
-        """Take the frames that are complete."""
-        begin = 0
-        while len(self.unread) - begin >= 4:
-            size = int.from_bytes(self.unread[begin : begin + 4], "big")
-            if len(self.unread) - begin - 4 < size:
-                break
-            frontier, entries = _decode_feed(bytes(self.unread[begin + 4 : begin + 4 + size]))
-            begin += 4 + size
-            self.team.follow(entries, frontier)
-            if entries and not self.is_new:
-                self.is_new = True
-                self.next_table = min(self.next_table, time.monotonic() + OFTEN)
-        del self.unread[:begin]
-
     def _make(self) -> None:
-        """Make a table; where run times are not known, a copy of this process goes on to the present."""
-        if not self.team.is_provisional:
+        """Make a table; if run times are not known, a fork of this process runs on to the present."""
+        if not self.group.is_provisional:
             begun = time.process_time()
-            _write(_TABLES, _encode(self.team.report()))
+            _write(_encode(self.group.report()))
             self._rest(time.process_time() - begun)
             return
         reader, writer = os.pipe()
@@ -459,9 +397,9 @@ class _Follower:  # pragma: no cover - as above
         if not child:
             try:
                 _end_with(me)
-                self.team.go_on()
+                self.group.go_on()
                 with os.fdopen(writer, "wb") as file:
-                    file.write(_encode(self.team.report()))
+                    file.write(_encode(self.group.report()))
             finally:
                 os._exit(0)
         os.close(writer)
@@ -469,7 +407,7 @@ class _Follower:  # pragma: no cover - as above
         self.pieces: list[bytes] = []
 
     def _collect(self, *, is_ready: bool) -> None:
-        """Take what the copy says; pass it on when it is whole."""
+        """Read the output of the fork; pass it on when it is complete."""
         assert self.maker is not None
         child, reader, deadline = self.maker
         is_late = time.monotonic() >= deadline
@@ -487,7 +425,7 @@ class _Follower:  # pragma: no cover - as above
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.maker = None
         if self.pieces:
-            _write(_TABLES, b"".join(self.pieces))
+            _write(b"".join(self.pieces))
         self._rest(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
     def _rest(self, took: float) -> None:

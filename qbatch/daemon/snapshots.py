@@ -1,4 +1,4 @@
-"""When and how the state is written as a whole: a small one at once, a big one by a forked child."""
+"""Snapshots of the state: a small one is written at once, a big one by a forked child."""
 
 from __future__ import annotations
 
@@ -20,41 +20,37 @@ SMALL = 2000
 """Live jobs up to which a snapshot is made in the daemon itself."""
 
 LEAST_JOURNAL = 16 << 20
-"""Bytes of journal after which a snapshot is worth its cost under load."""
+"""Bytes of journal from which a snapshot is worth its cost under load."""
 
 QUIET_JOURNAL = 1 << 20
-"""Bytes of journal after which it is worth its cost when nothing is going on."""
+"""Bytes of journal from which a snapshot is worth its cost while the server is idle."""
 
 
 class Snapshots:
-    """Keeps the journal short."""
+    """Writes snapshots, so that the journal stays short."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self._last_size = 0
 
     async def now(self, *, is_needed: bool = False) -> None:
-        """Write the state as it is, when everything before it is committed; a full disk is told in the log.
+        """Write the state when everything before it is committed; a full disk is an error in the log.
 
         Raises:
-            StorageError: it cannot be written, and the disk is not full, or it ``is_needed`` to go on.
+            StorageError: it cannot be written, and the disk is not full, or the snapshot ``is_needed``.
         """
         try:
             async with self.service.quiet(is_past_snapshot=True):
-                await self.write()
+                store, core = self.service.store, self.service.core
+                data = state_snapshot.dump(core)
+                self._last_size = len(data)
+                number = store.number
+                store.write_snapshot(number, data)
+                await store.adopt_snapshot(number, as_toml(core.settings))
         except (OSError, StorageFull) as error:
             if is_needed:
                 raise StorageError(f"snapshot: {self.service.store.directory}: {error}") from error
-            log.error("snapshot: %s: %s; the journal goes on growing", self.service.store.directory, error)
-
-    async def write(self) -> None:
-        """Write the state and let the journal begin after it; to be called in a quiet moment."""
-        store, core = self.service.store, self.service.core
-        data = state_snapshot.dump(core)
-        self._last_size = len(data)
-        number = store.number
-        store.write_snapshot(number, data)
-        await store.adopt_snapshot(number, as_toml(core.settings))
+            log.error("snapshot: %s: %s; the journal keeps growing", self.service.store.directory, error)
 
     async def keep(self) -> None:
         """Make a snapshot whenever the journal has grown enough."""
@@ -71,12 +67,12 @@ class Snapshots:
                     else:
                         await self._by_child()
                 except StorageFull as error:
-                    log.error("snapshot: %s; the journal goes on growing", error)
+                    log.error("snapshot: %s; the journal keeps growing", error)
                 except StorageError as error:
                     self.service.fail(error)
 
     async def _by_child(self) -> None:
-        """Fork: the child has the state of this instant for itself, and writes it while the daemon goes on."""
+        """Fork a child, which writes the state of this instant while the daemon goes on."""
         service, store = self.service, self.service.store
         async with service.quiet():
             number, core = store.number, service.core
@@ -88,13 +84,14 @@ class Snapshots:
 
             child = Child(write)
         try:
-            await child.said()
+            await child.answer()
         except ChildFailed as error:
-            log.error("snapshot: %s; the journal goes on growing", error)
+            log.error("snapshot: %s; the journal keeps growing", error)
+
             store.journal_bytes = 0
             return
         async with service.quiet():
             if number <= store.snapshot_number:
-                return  # a later one was written meanwhile
+                return  # a later snapshot was written meanwhile
             self._last_size = (store.directory / f"snapshot-{number}").stat().st_size
             await store.adopt_snapshot(number, settings)

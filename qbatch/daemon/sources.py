@@ -1,9 +1,9 @@
-"""Where jobs come from by themselves: a workload log, at its instants on the server's clock, or the closed network.
+"""Sources of jobs that arrive by themselves: a workload log, at its instants on the server's clock, or the closed network.
 
-The log is read as a replay does (:class:`~qbatch.simulation.sources.LogSource`), but each job is submitted as a client
-would.  In the network each visit of a job is an array whose tasks the policy routes; it comes back by itself.  Its draws
-and its I/O station are those of the replay's source (:mod:`qbatch.simulation.network`); where its jobs are is kept in the core
-(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed goes on where it was.
+The log is read as in a replay (:class:`~qbatch.simulation.sources.LogSource`), but each job is submitted as by a client.  In
+the network each visit of a job is an array of tasks that the policy routes; the job comes back by itself.  Draws and I/O
+station are those of the replay's source (:mod:`qbatch.simulation.network`).  The core keeps the places of its jobs
+(:class:`~qbatch.daemon.core.state.SourceState`), so that a server that was killed continues where it was.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -33,61 +32,31 @@ if TYPE_CHECKING:
     from qbatch.workloads.network import Network
 
 _encode = msgspec.json.Encoder().encode
-_said = logging.getLogger("qbatch.trace")
-
-
-class LiveSource(Protocol):
-    """Where jobs come from by themselves.
-
-    ``size``: how many there are, None where they come for ever.  ``offset``: microseconds from the source's clock to the
-    server's.
-    """
-
-    @property
-    def size(self) -> int | None: ...
-
-    @property
-    def offset(self) -> int: ...
-
-    def attach(self, core: Core) -> None:
-        """Go on after what a core has seen; raise ``InputError`` if that was another source."""
-        ...
-
-    def next_instant(self) -> int | None:
-        """Return the instant of the next arrival, None if there is none for now."""
-        ...
-
-    def take(self, core: Core, at: int) -> list[bytes]:
-        """Submit what arrives at or before an instant; return the journal entries."""
-        ...
+_log = logging.getLogger("qbatch.trace")
 
 
 class TraceSource:
     """The jobs of a log.
 
     Args:
-        workload: prepared as for a replay: jobs in order of sequence.  A job goes to the server's queue that has the name of its
-            queue in ``queue_names``, else to the default queue.
+        workload: prepared as for a replay: jobs in order of sequence.  A job enters the server's queue of the name that its
+            queue has in ``queue_names``, else the default queue.
         offset: microseconds from the log's clock to the server's.
     """
 
     def __init__(self, workload: Workload, offset: int) -> None:
-        self.size = len(workload)
+        self.size: int | None = len(workload)
+        self.offset = offset
         self.identity = f"{workload.sha256 or workload.name} {len(workload)} {int(workload.number.max(initial=0))}"
-        """Which log it is: its hash or name, how many jobs it has, the largest of their numbers (:func:`fed_log` reads it)."""
+        """Identity of the log: its hash or name, its number of jobs, their largest number (:func:`fed_log` reads it)."""
         self._workload = workload
         self._log = LogSource(workload, offset)
 
-    @property
-    def offset(self) -> int:
-        """Microseconds from the log's clock to the server's."""
-        return self._log.offset
-
     def attach(self, core: Core) -> None:
-        """Go on after the arrivals that a core has seen, where they were to come.
+        """Continue after the arrivals that a core has seen, with its offset.
 
         Raises:
-            InputError: it has seen another log.
+            InputError: the core has seen another log.
         """
         if core.log_arrived and core.log_id != self.identity:
             raise InputError(
@@ -95,34 +64,32 @@ class TraceSource:
                 "--state DIR"
             )
         if core.log_arrived and core.log_offset != self.offset:
-            self._log = LogSource(self._workload, core.log_offset)
+            self.offset = core.log_offset
+            self._log = LogSource(self._workload, self.offset)
         self._log.go_to(core.log_arrived)
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next arrival, None after the last."""
+        """Return the instant of the next arrival; None after the last."""
         return self._log.next_instant()
 
     def take(self, core: Core, at: int) -> list[bytes]:
         """Submit the jobs that arrive at or before an instant; return their journal entries."""
-        due = self._log.next_instant()
-        if due is None or due > at:
-            return []
         entries = []
         for arrival in self._log.take(at):
             core.now = max(core.now, arrival.job.submit)
             queue = self._workload.queue_names.get(arrival.job.queue, "")
             actor, request = _submission(arrival, queue if queue in core.queues else "")
-            place = (arrival.job.row + 1, self.identity, self._log.offset)
+            place = (arrival.job.row + 1, self.identity, self.offset)
             try:
                 journal_entry.arrive(core, actor, request, place)
             except Refusal as error:
-                _said.warning("job %d of the log is refused: %s", arrival.job.number, error)
+                _log.warning("job %d of the log is refused: %s", arrival.job.number, error)
             entries.append(journal_entry.arrival(core.now, actor, _encode(request), place))
         return entries
 
 
 def fed_log(core: Core) -> FedLogRecord | None:
-    """Return which log has arrived in a core; None where none has."""
+    """Return the log that has arrived in a core; None if there is none."""
     digest, _, numbers = core.log_id.partition(" ")
     jobs, _, last = numbers.partition(" ")
     if not core.log_arrived or not jobs.isdecimal():
@@ -137,22 +104,12 @@ def _submission(arrival: Arrival, queue: str) -> tuple[Actor, Submit]:
     if job.deadline is not None:
         resources[RESOURCE] = f"+{_seconds(max(job.deadline - job.submit, 0))}"
     spec = Spec(
-        name=f"job{job.number}",
-        queue=queue,
-        argv=("true",),
-        resources=resources,
-        runtime=run,
-        used_memory=used if used >= 0 else None,
-        host="trace",
-        extra={LOG_NUMBER: str(job.number)},
-    )
-    return _actor(job.user, job.group), Submit(spec=spec)
-
-
-@lru_cache(maxsize=1024)
-def _actor(user: int, group: int) -> Actor:
-    of_user = f"user{user}" if user >= 0 else "trace"
-    return Actor(-2 - max(user, 0), of_user, f"group{group}" if group >= 0 else "trace", "user")
+        name=f"job{job.number}", queue=queue, argv=("true",), resources=resources, runtime=run,
+        used_memory=used if used >= 0 else None, host="trace", extra={LOG_NUMBER: str(job.number)},
+    )  # fmt: skip
+    user = f"user{job.user}" if job.user >= 0 else "trace"
+    group = f"group{job.group}" if job.group >= 0 else "trace"
+    return Actor(-2 - max(job.user, 0), user, group, "user"), Submit(spec=spec)
 
 
 def _seconds(microseconds: int) -> str:
@@ -160,22 +117,17 @@ def _seconds(microseconds: int) -> str:
     return f"{whole}.{rest:06d}" if rest else str(whole)
 
 
-class LiveNetwork:
+class ClosedNetworkSource:
     """The jobs of a closed network, which come back for as long as the server runs.
 
-    Args:
-        network: its numbers.
-        seed: of the draws.
-        offset: the instant in microseconds at which all jobs come for the first time.
-
-    Estimates are exact (E = 0): a live job is ended at its walltime.
+    ``offset``: the instant in microseconds at which all jobs arrive for the first time.  Estimates are exact (E = 0): a live job
+    is ended at its walltime.
     """
 
-    size = None
+    size: int | None = None
 
     def __init__(self, network: Network, seed: int, offset: int) -> None:
         self.identity = f"{network.name} seed {seed}"
-        """Which network it is, in a word."""
         self.offset = offset
         self.network = network
         self._draws = NetworkDraws(network, seed)
@@ -183,7 +135,7 @@ class LiveNetwork:
         self._core: Core | None = None
 
     def attach(self, core: Core) -> None:
-        """Go on where a core says that the jobs are.
+        """Continue with the places of the jobs in a core.
 
         Raises:
             InputError: the core has seen another source, or a log.
@@ -198,7 +150,7 @@ class LiveNetwork:
         self._core = core
 
     def next_instant(self) -> int | None:
-        """Return when the next job comes back, None while all are at work."""
+        """Return when the next job comes back; None while all are in the queue or run."""
         core = self._core
         if core is None or len(core.source.visits) < self.network.jobs:
             return self.offset
@@ -214,22 +166,22 @@ class LiveNetwork:
         back = [owner for end, owner in self._returns(core) if end <= at]
         back += [owner for owner in range(self.network.jobs) if owner not in state.visits]
         core.now = max(core.now, due)
-        return [self._submit(core, owner) for owner in sorted(back)]
+        entries = []
+        for owner in sorted(back):
+            actor, request = self._submission(owner, core.source.visits.get(owner, 0), core.now)
+            place = (core.log_arrived + 1, self.identity, self.offset)
+            with suppress(Refusal):
+                journal_entry.arrive(core, actor, request, place)
+            entries.append(journal_entry.arrival(core.now, actor, _encode(request), place))
+        return entries
 
     def _returns(self, core: Core) -> Iterator[tuple[int, int]]:
-        """Return when which job comes back, in order: one service after another, nothing is kept of it."""
+        """Yield the instant and the number of each job that comes back, in order: one service after another."""
         state = core.source
         io_end = state.io_end
         for at, owner in sorted(state.ended):
             io_end = max(at, io_end) + self._draws.io_time(owner, state.visits[owner] - 1)
             yield io_end, owner
-
-    def _submit(self, core: Core, owner: int) -> bytes:
-        actor, request = self._submission(owner, core.source.visits.get(owner, 0), core.now)
-        place = (core.log_arrived + 1, self.identity, self.offset)
-        with suppress(Refusal):
-            journal_entry.arrive(core, actor, request, place)
-        return journal_entry.arrival(core.now, actor, _encode(request), place)
 
     def _submission(self, owner: int, visit: int, at: int) -> tuple[Actor, Submit]:
         is_normal, is_erlang = self._distributions.at(at - self.offset)
@@ -244,3 +196,7 @@ class LiveNetwork:
             extra={OWNER: str(owner)},
         )
         return Actor(-2 - owner, f"user{owner + 1}", "source", "user"), Submit(spec=spec)
+
+
+JobSource: TypeAlias = TraceSource | ClosedNetworkSource
+"""A source of jobs that arrive by themselves; ``size``: how many there are, None if they arrive for ever."""

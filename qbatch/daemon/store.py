@@ -1,9 +1,9 @@
 """The store: a journal, snapshots and the history of jobs, in one directory that one daemon owns.
 
-``qbatch.db`` (SQLite through aiosqlite, one connection, exclusive): the journal of inputs, one row a commit; finished
-jobs for ever.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last row that was
-committed; a journal that ends before it has lost rows, and the daemon refuses to go on.  ``lock``: held while a daemon
-has the directory.  ``reserve``: space to give up when the disk is full.  Settings: docs/spec/reliability.md section 3.
+``qbatch.db`` (SQLite through aiosqlite, one exclusive connection): the journal of inputs, one row for each commit, and all
+finished jobs.  ``snapshot-N``: the state after journal row N.  ``committed``: the number of the last committed row; if the
+journal ends before it, rows are lost and the daemon refuses to start.  ``lock``: held while a daemon has the directory.
+``reserve``: space to free when the disk is full.  Settings of SQLite: docs/spec/reliability.md 3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-import time
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -31,22 +30,25 @@ from qbatch.wire.records import JobRecord
 APPLICATION = 0x71626174
 DATABASE = "qbatch.db"
 VERSION = 6
-"""The version of all that a directory holds: the database, journal entries, snapshots, records.  Another one is refused."""
+"""The version of all files of a directory: database, journal entries, snapshots, records.  Any other version is refused."""
 RESERVE = 4 << 20
 
-_SCHEMA = """
-CREATE TABLE journal (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE history (
-    sequence INTEGER NOT NULL, member INTEGER NOT NULL, user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL,
-    submitted INTEGER NOT NULL, started INTEGER, ended INTEGER NOT NULL, status INTEGER,
-    record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (sequence, member)) STRICT;
-CREATE INDEX history_ended ON history (ended);
-CREATE INDEX history_user ON history (user, ended);
-"""
+_SCHEMA = "\n".join((
+    "",
+    "CREATE TABLE journal (number INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;",
+    "CREATE TABLE history (",
+    "    sequence INTEGER NOT NULL, member INTEGER NOT NULL, user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL,",
+    "    submitted INTEGER NOT NULL, started INTEGER, ended INTEGER NOT NULL, status INTEGER,",
+    "    record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (sequence, member)) STRICT;",
+    "CREATE INDEX history_ended ON history (ended);",
+    "CREATE INDEX history_user ON history (user, ended);",
+    "",
+))  # fmt: skip
+
 _ENDED, _COLUMNS = "INSERT OR REPLACE INTO history VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# The database's thread gives the interpreter away in each statement, and has to wait for it then: many rows are one.  Those that
-# are kept prepared are few: one of many rows takes a quarter of a megabyte.
+# The database's thread releases the interpreter in each statement and has to wait for it afterwards, so many rows are one
+# statement.  Few statements are kept prepared: one of many rows takes a quarter of a megabyte.
 _ROWS_AT_ONCE, _STATEMENTS = 256, 16
 _CHECKPOINT = 2000
 _encode = msgspec.msgpack.Encoder().encode
@@ -60,57 +62,23 @@ class StorageError(QbatchError):
     exit_code = 74
 
 
-class StorageFull(StorageError):  # noqa: N818 - it says what the disk is
+class StorageFull(StorageError):  # noqa: N818 - the name states what the disk is
     """The disk is full; nothing was written."""
 
 
-class StoreOccupied(QbatchError):  # noqa: N818 - it says what the directory is
+class StoreOccupied(QbatchError):  # noqa: N818 - the name states what the directory is
     """Another daemon has the directory (75)."""
 
     exit_code = 75
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    # ``immutable``: neither a lock nor a log is looked at.
-    return sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None)
-
-
-def copy_to(path: Path, target: Path) -> None:
-    """Write a copy of a database file.
-
-    Raises:
-        sqlite3.Error: it cannot be read or written.
-    """
-    with closing(_opened(path)) as database:
-        database.execute("VACUUM INTO ?", (str(target),))
-
-
-def look_through(path: Path) -> tuple[int, str]:
-    """Check every page and every row of a database file; return how many rows there are and what is damaged, empty if nothing is.
-
-    Raises:
-        sqlite3.Error: it cannot be read.
-    """
-    rows = 0
-    with closing(_opened(path)) as database:
-        found = database.execute("PRAGMA integrity_check").fetchone()
-        if found is None or found[0] != "ok":
-            return 0, f" is damaged: {found[0] if found else 'no answer'}"
-        for table, column in (("journal", "body"), ("history", "record")):
-            for body, crc in database.execute(f"SELECT {column}, crc FROM {table}"):
-                rows += 1
-                if zlib.crc32(body) != crc:
-                    return rows, f": a row of {table} is damaged"
-    return rows, ""
+def _opened(path: Path) -> closing[sqlite3.Connection]:
+    # ``immutable``: SQLite ignores locks and the log.
+    return closing(sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None))
 
 
 class Store:
-    """One state directory.
-
-    Raises:
-        Occupied: another daemon has it.
-        StorageError: it is damaged, or of another version.
-    """
+    """One state directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -129,16 +97,16 @@ class Store:
 
     @property
     def weight(self) -> int:
-        """About how many jobs or commits recovery has to read."""
+        """The approximate number of jobs or commits that recovery has to read."""
         path = self.directory / f"snapshot-{self.snapshot_number}"
         size = path.stat().st_size if path.exists() else 0
         return size // 200 + 20 * (self.number - max(self.snapshot_number, 0))
 
     def claim(self) -> None:
-        """Take the directory for this process, making it if it is not there.
+        """Claim the directory for this process; make it if it is not there.
 
         Raises:
-            Occupied: another daemon has it.
+            StoreOccupied: another daemon has it.
             StorageError: it cannot be used.
         """
         try:
@@ -156,7 +124,7 @@ class Store:
         """Open the database, or make it; check it.
 
         Raises:
-            StorageError: it is damaged, incomplete, or of another version; then nothing in it is changed.
+            StorageError: it is damaged, incomplete, or of another version; nothing in it is changed then.
         """
         was_used = (self.directory / "committed").exists() or any(self.directory.glob("snapshot-*"))
         is_new = not self.path.exists()
@@ -177,24 +145,24 @@ class Store:
             raise StorageError(f"{self.path}: {error}; {_FIRST if is_new else _way_out(self.directory)}") from error
         try:
             self._committed = os.open(self.directory / "committed", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            said = os.pread(self._committed, 8, 0)
-            if not said:  # its block is taken now: a full disk later cannot refuse it
+            stored = os.pread(self._committed, 8, 0)
+            if not stored:  # its block is allocated now, so that a disk that is full later cannot refuse it
                 os.pwrite(self._committed, self.number.to_bytes(8, "big"), 0)
         except OSError as error:
             raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
-        least = int.from_bytes(said, "big") if len(said) == 8 else 0
+        least = int.from_bytes(stored, "big") if len(stored) == 8 else 0
         if self.number < least:
             raise StorageError(
                 f"{self.path} ends at commit {self.number}, but {least} were acknowledged: a part is missing (was the "
                 f"-wal file removed?); {_way_out(self.directory)}"
             )
-        self._keep_reserve()
+        self.reserve_space()
 
     async def _prepare(self, is_new: bool, was_used: bool) -> None:
         database = self._db
-        # One whose first start was interrupted holds nothing yet, and nothing was ever acknowledged.
+        # A database of an interrupted first start is empty, and nothing was ever acknowledged.
         is_empty = not was_used and await self._one("SELECT count(*) FROM sqlite_schema") == 0
-        if is_new or is_empty:  # before there is a log, so that the file's header has the version from the beginning
+        if is_new or is_empty:  # before there is a log: the file's header has the version from the beginning
             await database.executescript(f"BEGIN;{_SCHEMA}PRAGMA application_id={APPLICATION};"
                                          f"PRAGMA user_version={VERSION};COMMIT;")  # fmt: skip
         for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT}",
@@ -206,13 +174,13 @@ class Store:
         if is_new or is_empty:
             sync_directory(self.directory)
         if await self._one("PRAGMA application_id") != APPLICATION:
-            raise StorageError(f"{self.path} is no qbatch database; {_way_out(self.directory)}")
+            raise StorageError(f"{self.path} is not a qbatch database; {_way_out(self.directory)}")
         found = await self._one("PRAGMA quick_check")
         if found != "ok":
             raise StorageError(f"{self.path} is damaged: {found}; {_way_out(self.directory)}")
         self.number = int(str(await self._one("SELECT coalesce(max(number), 0) FROM journal")))
-        said = await self._one("SELECT value FROM meta WHERE name = 'snapshot'")
-        self.snapshot_number = int(str(said)) if said is not None else -1
+        number = await self._one("SELECT value FROM meta WHERE name = 'snapshot'")
+        self.snapshot_number = int(str(number)) if number is not None else -1
         self.number = max(self.number, self.snapshot_number, 0)
 
     @property
@@ -228,11 +196,8 @@ class Store:
 
     @asynccontextmanager
     async def _select(self, statement: str, values: Iterable[object] = ()) -> AsyncIterator[aiosqlite.Cursor]:
-        """Ask the database that is open.
+        """Run a query; an error of the database is a ``StorageError``."""
 
-        Raises:
-            StorageError: it cannot be read.
-        """
         try:
             async with self._db.execute(statement, values) as cursor:
                 yield cursor
@@ -243,7 +208,7 @@ class Store:
         """Write one group of inputs and the jobs that they ended, durably.
 
         Raises:
-            StorageFull: there is no space; nothing was written.
+            StorageFull: the disk is full; nothing was written.
             StorageError: it is not known what was written: the daemon must stop.
         """
         body = _encode(entries)
@@ -253,7 +218,11 @@ class Store:
             if endings:
                 await self._db.execute("BEGIN IMMEDIATE")
                 await self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
-                rows = [_history_row(key, record) for key, record in endings]
+                rows = []
+                for key, job in endings:
+                    record = _encode(job)
+                    rows.append((key.sequence, key.member, job.user, job.queue, job.name, job.submitted or 0, job.started,
+                                 job.ended or 0, job.exit_status, record, zlib.crc32(record)))  # fmt: skip
                 for first in range(0, len(rows), _ROWS_AT_ONCE):
                     some = rows[first : first + _ROWS_AT_ONCE]
                     statement = _ENDED + ", ".join([_COLUMNS] * len(some))
@@ -271,18 +240,17 @@ class Store:
             raise StorageError(f"{self.directory / 'committed'}: {error.strerror}") from error
 
     async def _undo(self, error: sqlite3.Error) -> None:
-        is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-        if is_full:
-            try:
-                if self._db.in_transaction:
-                    await self._db.execute("ROLLBACK")
-            except sqlite3.Error as second:
-                raise StorageError(f"{self.path}: {second}") from second
-            raise StorageFull(f"{self.path}: the disk is full") from error
-        raise StorageError(f"{self.path}: {error}") from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+            raise StorageError(f"{self.path}: {error}") from error
+        try:
+            if self._db.in_transaction:
+                await self._db.execute("ROLLBACK")
+        except sqlite3.Error as second:
+            raise StorageError(f"{self.path}: {second}") from second
+        raise StorageFull(f"{self.path}: the disk is full") from error
 
     async def entries(self) -> list[tuple[int, list[bytes]]]:
-        """Return the journal after the snapshot: (number, inputs) of each commit, in order.
+        """Return the journal after the snapshot: number and inputs of each commit, in order.
 
         Raises:
             StorageError: a row is damaged or missing.
@@ -303,10 +271,10 @@ class Store:
     # Snapshots
 
     def snapshot(self) -> memoryview | None:
-        """Return the snapshot that the journal goes on from, None if there is none yet.
+        """Return the snapshot from which the journal continues; None if there is none yet.
 
         Raises:
-            StorageError: it is missing or damaged.
+            StorageError: the snapshot is missing or damaged.
         """
         if self.snapshot_number < 0:
             return None
@@ -332,21 +300,22 @@ class Store:
         sync_directory(self.directory)
 
     async def meta(self, name: str) -> str:
-        """Return a text that is kept beside the journal, empty if there is none."""
+        """Return a text of the ``meta`` table; empty if there is none."""
         async with self._select("SELECT value FROM meta WHERE name = ?", (name,)) as cursor:
             row = await cursor.fetchone()
         return "" if row is None else str(row[0])
 
     async def adopt_snapshot(self, number: int, settings: str) -> None:
-        """Let the journal begin after a snapshot that was written under these settings; drop what came before.
+        """Let the journal begin after a snapshot that was written under these settings; delete the rows before it.
 
         Raises:
             StorageError: the database failed.
         """
         try:
             await self._db.execute("BEGIN IMMEDIATE")
-            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (str(number),))
-            await self._db.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
+            for name, value in (("snapshot", str(number)), ("settings", settings)):
+                await self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
             await self._db.execute("DELETE FROM journal WHERE number <= ?", (number,))
             await self._db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -361,36 +330,32 @@ class Store:
 
     async def finished(self, keys: list[JobKey]) -> dict[JobKey, JobRecord]:
         """Return the records of finished jobs."""
-        found = {}
-        for key in keys:
-            of_job = "SELECT record, crc FROM history WHERE sequence = ? AND member = ?"
-            async with self._select(of_job, tuple(key)) as cursor:
-                row = await cursor.fetchone()
-            if row is not None:
-                found[key] = self._record(key, row[0], row[1])
-        return found
+        return {
+            key: record
+            for key in keys
+            for record in await self.search(
+                [("sequence = ?", key.sequence), ("member = ?", key.member)], 1, is_newest_first=False
+            )
+        }
 
     async def search(self, where: list[tuple[str, object]], limit: int, *, is_newest_first: bool) -> list[JobRecord]:
-        """Return finished jobs for which every condition (SQL with one ``?``, value) holds."""
+        """Return the finished jobs that fulfil every condition (SQL with one ``?``, value)."""
         clauses = " AND ".join(clause for clause, _ in where) or "1"
         order = "ended DESC, sequence DESC, member DESC" if is_newest_first else "sequence, member"
-        statement = f"SELECT sequence, member, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
+        statement = f"SELECT sequence, record, crc FROM history WHERE {clauses} ORDER BY {order} LIMIT ?"
         found = []
         async with self._select(statement, (*(value for _, value in where), limit)) as cursor:
-            async for sequence, member, record, crc in cursor:
-                found.append(self._record(JobKey(sequence, member), record, crc))
+            async for sequence, body, crc in cursor:
+                if zlib.crc32(body) != crc:
+                    raise StorageError(f"{self.path}: the record of job {sequence} is damaged; {_way_out(self.directory)}")
+                found.append(_decode_record(body))
         return found
-
-    def _record(self, key: JobKey, body: bytes, crc: int) -> JobRecord:
-        if zlib.crc32(body) != crc:
-            raise StorageError(f"{self.path}: the record of job {key.sequence} is damaged; {_way_out(self.directory)}")
-        return _decode_record(body)
 
     # Care
 
     @asynccontextmanager
     async def at_rest(self) -> AsyncIterator[None]:
-        """A time in which the database file stays as :meth:`settle` leaves it; what is committed goes to its log."""
+        """Keep the database file as :meth:`settle` leaves it; commits of the meantime are written to its log."""
         async with self._rest:
             await self._db.execute("PRAGMA wal_autocheckpoint=0")
             try:
@@ -399,7 +364,7 @@ class Store:
                 await self._db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
 
     async def settle(self) -> None:
-        """Bring all that was committed from the log into the database file; nothing may be being committed.
+        """Write all commits from the log into the database file; no commit may be under way.
 
         Raises:
             StorageError: the database failed.
@@ -415,119 +380,98 @@ class Store:
             await asyncio.sleep(0.01)
 
     def backup(self, target: Path) -> None:
-        """Write a copy of the database file, which is at rest, to a path that does not exist yet.
+        """Write a copy of the database file, which must be at rest, to a new path.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the copy cannot be written.
         """
         try:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise StorageError(f"backup to {str(target)[:300]}: {error.strerror}; name a new file") from error
         try:
-            copy_to(self.path, target)
+            with _opened(self.path) as database:
+                database.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:
             target.unlink(missing_ok=True)
             raise StorageError(f"backup to {target}: {error}") from error
 
-    async def check(self, last: int) -> str:
-        """Check every page and every row of the database file, which is at rest, in another thread; return what was looked at.
+    def check(self, last: int) -> str:
+        """Check every page and row of the database file, which must be at rest; return a summary.
 
-        ``last``: the number of the last entry of the journal that was there when the file was settled.
+        ``last``: the number of the last journal entry when the file was settled.
 
         Raises:
             StorageError: something is damaged.
         """
-        first = self.snapshot_number
-        rows = await asyncio.get_running_loop().run_in_executor(None, self._check)
-        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
-
-    def _check(self) -> int:
+        first, rows = self.snapshot_number, 0
         try:
-            rows, damage = look_through(self.path)
+            with _opened(self.path) as database:
+                found = database.execute("PRAGMA integrity_check").fetchone()
+                if found is None or found[0] != "ok":
+                    what = found[0] if found else "no answer"
+                    raise StorageError(f"{self.path} is damaged: {what}; {_way_out(self.directory)}")
+                for table, column in (("journal", "body"), ("history", "record")):
+                    for body, crc in database.execute(f"SELECT {column}, crc FROM {table}"):
+                        rows += 1
+                        if zlib.crc32(body) != crc:
+                            raise StorageError(f"{self.path}: a row of {table} is damaged; {_way_out(self.directory)}")
         except sqlite3.Error as error:
             raise StorageError(f"{self.path}: {error}") from error
-        if damage:
-            raise StorageError(f"{self.path}{damage}; {_way_out(self.directory)}")
         number = self.snapshot_number
         try:
             self.snapshot()
         except StorageError:
-            if number == self.snapshot_number:  # else a later one has taken its place
+            if number == self.snapshot_number:  # else a later one has replaced it
                 raise
-        return rows
+        return f"{self.path}: integrity ok, {rows} rows with their checksums, journal {first} to {last}"
 
     def free_reserve(self) -> None:
-        """Give up the reserved space: the disk is full, and ends of jobs must still be written."""
+        """Free the reserved space on a full disk, so that ends of jobs can still be written."""
         (self.directory / "reserve").unlink(missing_ok=True)
 
-    def has_space(self) -> bool:
-        """Whether twice the reserve is free again; then it is reserved."""
-        free = os.statvfs(self.directory)
-        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
+    def reserve_space(self) -> bool:
+        """Reserve space if twice as much is free, else leave it for commits; return whether so much is free."""
+        path, disk = self.directory / "reserve", os.statvfs(self.directory)
+        size = min(RESERVE, disk.f_blocks * disk.f_frsize // 8)
+        if disk.f_bavail * disk.f_frsize < 2 * size:
             return False
-        self._keep_reserve()
+        if not path.exists():
+            try:
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, size)
+            except OSError:
+                path.unlink(missing_ok=True)
         return True
-
-    def _keep_reserve(self) -> None:
-        path = self.directory / "reserve"
-        if path.exists():
-            return
-        free = os.statvfs(self.directory)
-        if free.f_bavail * free.f_frsize < 2 * self._reserve_size():
-            return  # what is left is needed more than kept
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, self._reserve_size())
-        except OSError:
-            path.unlink(missing_ok=True)
-
-    def _reserve_size(self) -> int:
-        """Bytes to reserve: less on a small disk."""
-        whole = os.statvfs(self.directory)
-        return min(RESERVE, whole.f_blocks * whole.f_frsize // 8)
-
-    def release(self) -> None:
-        """Let another process have the directory."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
 
     async def close(self) -> None:
         """Close the database; the directory stays claimed until the process ends."""
         if self._database is not None:
             await self._database.close()
             self._database = None
-        for handle in (self._committed,):
-            if handle >= 0:
-                os.close(handle)
-        self._committed = -1
-
-
-def _history_row(key: JobKey, record: JobRecord) -> tuple[object, ...]:
-    body = _encode(record)
-    return (key.sequence, key.member, record.user, record.queue, record.name, record.submitted or 0, record.started,
-            record.ended or 0, record.exit_status, body, zlib.crc32(body))  # fmt: skip
+        if self._committed >= 0:
+            os.close(self._committed)
+            self._committed = -1
 
 
 _FIRST = "nothing was kept in it yet: make sure that the disk works and has space, or name another directory with --state"
 
 
 def check_version(path: Path, way_out: str, *, was_used: bool) -> None:
-    """Refuse a database of another version; nothing is written.  ``was_used``: whether a daemon has kept anything in it.
+    """Refuse a database of another version; nothing is written.  ``was_used``: whether a daemon has stored anything in it.
 
     Raises:
-        StorageError: with both versions and the way out.
+        StorageError: the message has both versions and the way out.
     """
     try:
         with open(path, "rb") as file:
             header = file.read(100)
     except OSError:
-        return  # what opens it next says why it cannot be read
-    # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write as it opens the file.
+        return  # opening it will raise an error with the reason
+    # The fields of the header, https://sqlite.org/fileformat.html section 1.3.  SQLite itself would write when it opens the file.
     version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
     if header.startswith(b"SQLite") and application == version == 0 and was_used:
-        version, application = 1, APPLICATION  # a daemon of version 1 wrote them into the log beside the file at first
+        version, application = 1, APPLICATION  # a daemon of version 1 wrote them into the log of the file at first
     if application == APPLICATION and version != VERSION:
         raise StorageError(
             f"{path} was written by another version of qbatch (version {version} of the store; this one reads {VERSION}), and "
@@ -539,7 +483,7 @@ def check_directory(directory: Path) -> None:
     """Refuse a state directory of another version; nothing in it is changed.
 
     Raises:
-        StorageError: with both versions and the way out.
+        StorageError: the message has both versions and the way out.
     """
     check_version(
         directory / DATABASE,
@@ -552,8 +496,3 @@ def check_directory(directory: Path) -> None:
 
 def _way_out(directory: Path) -> str:
     return f"restore a backup with: qbatch restore FILE --state {directory}"
-
-
-def stamp() -> str:
-    """Return the time of the wall for names of files."""
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime())

@@ -1,10 +1,10 @@
-"""Answers that clients have not read yet: how much memory they may take, of one user and of all.
+"""Limits of the memory for answers that clients have not read yet, for each user and for all.
 
-A connection with more than :data:`MOST_OF_CONNECTION` unread bytes is not read from, so it holds these and one answer at
-most.  Many connections hold as much each.  So there is a limit for all connections of a user: beyond it, questions whose answer
-may be long wait until something is read, or until the connections that read nothing are closed.  Short questions wait only on
-connections that have not read their last answers.  Beyond the limit of all users the same holds for each user who has more
-than a little unread.
+The server does not read from a connection with more than :data:`MOST_OF_CONNECTION` unread bytes, so a connection holds these
+and one answer at most.  Many connections hold as much each, so there is a limit for all connections of a user.  Beyond it,
+questions with possibly long answers wait until something is read, or until the connections that read nothing are closed.  Short
+questions wait only on connections that have not read their last answers.  Beyond the limit of all users the same applies to
+each user with more than a little unread.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from qbatch.daemon.connected_client import ConnectedClient
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 MOST_OF_CONNECTION = 1 << 16
-"""Unread bytes from which on nothing more is read from a connection."""
+"""Unread bytes from which nothing more is read from a connection."""
 
 MOST_OF_USER = 1 << 24
-"""Unread bytes of all connections of a user, from which on long answers wait."""
+"""Unread bytes of all connections of a user from which long answers wait."""
 
 MOST_OF_ALL = 1 << 26
-"""Unread bytes of all connections, from which on long answers wait."""
+"""Unread bytes of all connections from which long answers wait."""
 
 LITTLE_OF_USER = 1 << 20
 """Unread bytes that a user may have however many others have."""
@@ -31,10 +33,10 @@ LITTLE_OF_CONNECTION = 1 << 12
 """Unread bytes of a connection with which it still gets short answers."""
 
 PAUSE = 0.05
-"""Seconds after which it is looked again whether those who wait may go on."""
+"""Seconds between two checks whether waiting connections may go on."""
 
 WORTH_A_TRIM = 1 << 22
-"""Unread bytes after which, when most of them are read, the memory goes back to the system."""
+"""Unread bytes from which, when most of them were read, memory is returned to the system."""
 
 
 class SharedFrame(bytes):
@@ -54,11 +56,11 @@ class Unread:
         self._timer: asyncio.TimerHandle | None = None
 
     def turn_of(self, uid: int) -> asyncio.Lock:
-        """Return what is held while a page is read from the store for a user, or a script is checked: one at a time."""
+        """Return the lock of a user, held while a page is read from the store or a script is checked: one at a time."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
     def note(self, reader: ConnectedClient) -> None:
-        """Note what a connection has unread, after something was sent or when it is closed."""
+        """Note the unread bytes of a connection, after something was sent or when it is closed."""
         size, before = reader.unread, self._sizes.get(reader, 0)
         if size == before:
             return
@@ -71,17 +73,16 @@ class Unread:
         self._most = max(self._most, self._total)
         if self._most >= WORTH_A_TRIM and self._total < WORTH_A_TRIM // 4:
             self._most = self._total
-            asyncio.get_running_loop().call_later(1.0, self._trim)
+            loop = asyncio.get_running_loop()
+            loop.call_later(1.0, loop.run_in_executor, None, give_memory_back)
 
     def must_wait(self, reader: ConnectedClient, *, is_long: bool) -> bool:
-        """Tell whether an answer to a connection must wait; its ``may_go_on`` is then called when it may be tried again.
-
-        ``is_long``: the answer may be long.
-        """
+        """Return whether an answer (``is_long``: a long one) must wait; the client's ``may_go_on`` is then called later."""
         if not self._is_over(reader.uid) or not (is_long or reader.unread > LITTLE_OF_CONNECTION):
             return False
-        if self._timer is None:  # what was noted may have been read since
-            self._count_again()
+        if self._timer is None:  # the noted bytes may have been read since
+            for each in list(self._sizes):
+                self.note(each)
             if not self._is_over(reader.uid):
                 return False
             self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again)
@@ -89,7 +90,7 @@ class Unread:
         return True
 
     def forget(self, reader: ConnectedClient) -> None:
-        """A connection is closed."""
+        """Forget a closed connection."""
         self._waiting.pop(reader, None)
         self.note(reader)
 
@@ -97,24 +98,18 @@ class Unread:
         mine = self._of_user[uid]
         return mine > MOST_OF_USER or (self._total > MOST_OF_ALL and mine > LITTLE_OF_USER)
 
-    def _count_again(self) -> None:
+    def _look_again(self) -> None:
+        """Let connections go on that need not wait any more."""
         for reader in list(self._sizes):
             self.note(reader)
-
-    def _look_again(self) -> None:
-        """Let those go on who wait for no reason any more."""
-        self._count_again()
         for reader in [each for each in self._waiting if not self._is_over(each.uid)]:
             del self._waiting[reader]
             reader.may_go_on()
         self._timer = asyncio.get_running_loop().call_later(PAUSE, self._look_again) if self._waiting else None
 
-    def _trim(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, give_memory_back)
-
 
 def give_memory_back() -> None:
-    """Return to the system what the C library keeps of freed memory, where it can (glibc)."""
+    """Return freed memory of the C library to the system, if the library can do so (glibc)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -1,9 +1,9 @@
-"""Compile ahead what a live engine will call: ``python -m qbatch.daemon.warm POLICY...``.
+"""Compile the kernels of a live engine ahead: ``python -m qbatch.daemon.warm POLICY...``.
 
-Made for a child process of a daemon, which serves with plain Python meanwhile.  It leads a small life of a daemon
-under each policy on each kind of machine: what is compiled depends on the arrays that are handed in, and
-nobody knows them better than the engine.  A stamp beside the cache says that a policy is warm; it goes
-with the cache when a kernel changes.  ``Warming`` is the daemon's side: the plain form of the kernels serves until it is busy.
+A child process of a daemon runs it while the daemon serves with plain Python.  It drives an engine through all events under
+each policy on each kind of machine, because what is compiled depends on the arrays that the engine passes.  A stamp next to
+the cache marks a policy as compiled; it is removed with the cache when a kernel changes.  ``Warming`` is the daemon's side:
+the plain form of the kernels serves until the daemon is busy.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitt
 from qbatch.model.job import ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels import jit
-from qbatch.planning.kernels.live import compile_at_once, serve_compiled, serve_uncompiled
+from qbatch.planning.kernels.entries import compile_at_once, serve_compiled, serve_uncompiled
 from qbatch.policies.registry import load_policy
 
 log = logging.getLogger("qbatch")
 
-
 BIG = 5000
-"""Waiting jobs from which a pass in plain Python would take too long: the kernels are loaded before the first one."""
+"""Waiting jobs from which a pass in plain Python takes too long: the kernels are loaded before the first pass."""
 
 QUIET = 0.3
-"""Seconds without a commit after which loading the kernels disturbs nobody."""
+"""Seconds without a commit after which loading the kernels disturbs no client."""
 
 PATIENCE = 5.0
-"""Seconds after which they are loaded all the same."""
+"""Seconds after which the kernels are loaded all the same."""
 
 
 class Warming:
-    """Compiles what some policies need, beside the daemon, and loads it in a quiet moment."""
+    """Compiles the kernels of some policies in a child process, and loads them in a quiet moment."""
 
     def __init__(self, policies: list[str]) -> None:
         self.policies = list(dict.fromkeys(policies))
@@ -48,11 +47,11 @@ class Warming:
         serve_uncompiled()
 
     def is_over(self) -> bool:
-        """Whether compiled kernels serve."""
+        """Return whether compiled kernels serve."""
         return self._is_over
 
     def before_the_first_pass(self, waiting: int) -> None:
-        """With many jobs waiting, or many passes to make again, load at once what is in the cache."""
+        """Load the kernels in the cache at once if many jobs wait or many passes must be made again."""
         if not self._is_over and waiting >= BIG and self._is_cached():
             self._load()
 
@@ -69,8 +68,8 @@ class Warming:
         self._is_over = True
 
     async def run(self, is_busy: asyncio.Event, commits: Callable[[], int], waiting: Callable[[], int]) -> None:
-        """Once the daemon is busy, compile in a child process where the cache has nothing; load when nobody waits for an answer
-        or the queue has become long."""
+        """Wait until the daemon is busy, compile missing kernels in a child process, and load them when no client waits for an
+        answer or the queue has become long."""
         if self._is_over:
             return
         await is_busy.wait()
@@ -87,25 +86,19 @@ class Warming:
 
     async def _compile(self) -> bool:
         log.info("kernels for %s are being compiled; their plain form serves until then", ", ".join(self.policies))
-        command = (sys.executable, "-m", "qbatch.daemon.warm", *self.policies)
         child = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
+            sys.executable, "-m", "qbatch.daemon.warm", *self.policies, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
         try:
-            _, said = await child.communicate()
+            _, errors = await child.communicate()
         except asyncio.CancelledError:
             child.kill()
             raise
         if child.returncode != 0:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
-            log.warning(
-                "kernels cannot be compiled (%s); their plain form serves on", lines[-1] if lines else child.returncode
-            )
-            return False
-        return True
+            why = (errors.decode("utf-8", "replace").strip().splitlines() or [str(child.returncode)])[-1]
+            log.warning("kernels cannot be compiled (%s); their plain form serves on", why)
+        return child.returncode == 0
 
 
 _SECOND = 1_000_000
@@ -118,12 +111,12 @@ _MACHINES = (
 
 
 def is_warm(policies: Iterable[str]) -> bool:
-    """Tell whether everything that these policies need in a live engine is in the cache on disk."""
+    """Return whether all kernels of these policies for a live engine are in the cache on disk."""
     return all(stamp is not None and stamp.exists() for stamp in map(_stamp, policies))
 
 
 def warm(policies: Iterable[str]) -> None:
-    """Compile what these policies need, or load it where the cache has it, and leave the stamps.
+    """Compile the kernels of these policies, or load them from the cache, and write the stamps.
 
     Raises:
         QbatchError: for a policy that does not exist.
@@ -138,7 +131,7 @@ def warm(policies: Iterable[str]) -> None:
                 _live_in_slices(name, machine)
         stamp = _stamp(name)
         if stamp is not None:
-            # A cache that cannot be written is no cache; the policy works all the same.
+            # The policy works without a cache too.
             with suppress(OSError):
                 stamp.touch()
 
@@ -149,7 +142,7 @@ def _stamp(policy: str) -> Path | None:
 
 
 def _live(name: str, machine: Machine) -> None:
-    """Let one of everything happen: arrivals, early and late ends, jobs taken back, hosts closed and opened."""
+    """Make each kind of event happen: arrivals, early and late ends, withdrawn jobs, hosts closed and opened."""
     engine = Engine(machine, load_policy(name))
     widths = (2, 4, 2, 1, 1, 2, 1, 2)  # narrower jobs wait behind the second one while processors are free
     first: list[Event] = [Submitted(_job(number, procs, machine)) for number, procs in enumerate(widths)]
@@ -169,7 +162,7 @@ def _live(name: str, machine: Machine) -> None:
 
 
 def _live_in_slices(name: str, machine: Machine) -> None:
-    """Under a policy that divides the time, let enough wait for every class to plan and search, for some slices."""
+    """Let enough jobs wait under a time-slicing policy that every class plans and searches, for some slices."""
     engine = Engine(machine, load_policy(name))
     if engine.phase() is None:
         return

@@ -13,13 +13,13 @@ from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import is_plain, packed, place_chunks, requested
 from qbatch.planning.kernels import chunks
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, MEMORY, NAMED
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.shapes import Shapes
 
 _UNCOUNTED = 1 << 62
-_shapes_fit = live(chunks.shapes_fit)
+_shapes_fit = entry_to(chunks.shapes_fit)
 
 
 def refusal(machine: Machine, job: Job) -> Reason | None:

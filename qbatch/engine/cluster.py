@@ -22,14 +22,14 @@ from qbatch.model.errors import DecisionError
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels import running
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, NAMED, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import ShapeBook, Shapes
 from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
 
-_ends_of = live(running.ends_of)
+_ends_of = entry_to(running.ends_of)
 
 _QUEUED = CODES[State.QUEUED]
 

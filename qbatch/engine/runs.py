@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.model.actions import Allocation, amounts_of, procs_of
 from qbatch.planning.kernels import tables, verbs
-from qbatch.planning.kernels.live import LiveGenerator
+from qbatch.planning.kernels.entries import GeneratorEntry
 from qbatch.planning.kernels.tables import JobColumns, LogTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run
@@ -67,7 +67,7 @@ class RunTables:
             actions=np.empty(1, tables.ACTION),
         )  # fmt: skip
         done = _schedule(table, np.zeros(rows, np.int64))
-        self.hold(_columns(table), _UNKNOWN, state, done, partial(LiveGenerator, verbs.carried_out))
+        self.hold(_columns(table), _UNKNOWN, state, done, partial(GeneratorEntry, verbs.carried_out))
 
     def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
         """Hold these tables; ``make`` returns a generator that carries out verbs on them."""

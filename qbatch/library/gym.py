@@ -26,7 +26,7 @@ from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule
 from qbatch.planning.kernels import agent
 from qbatch.planning.kernels.agent import FEATURES, GENERAL, AgentTables
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import PARTS, Needs
 from qbatch.planning.policy import Compiled
@@ -40,7 +40,7 @@ Reward = str | Callable[[Schedule], float]
 """A metric by name, or a function of the schedule of an episode."""
 
 _NEEDS = Needs(reads=PARTS, has_hosts=True, has_timers=True)
-_show = live(agent.show)
+_show = entry_to(agent.show)
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):

@@ -198,22 +198,22 @@ def _stop_jobs(root: str) -> None:
     """End the jobs that the daemon left: first ask all of them, then wait for each, kill it and remove it."""
     from pathlib import Path
 
-    from qbatch.daemon.executors.process_directory import Alive, RunDirectory, discard
+    from qbatch.daemon.executors.process_directory import Alive, RunDirectory
 
     try:
         names = [name for name in os.listdir(root) if os.path.isdir(f"{root}/{name}")]
     except OSError:
         return
-    runs = [RunDirectory(Path(root, name), name.removeprefix(".gone-").partition("~")[0]) for name in names]
+    runs = [RunDirectory(Path(root, name)) for name in names]
     for run in runs:
         with contextlib.suppress(OSError):
-            run.tell(f"stop {GRACE!r}")
+            run.send(f"stop {GRACE!r}")
     deadline = time.monotonic() + GRACE + 1.0
     for run in runs:
         with contextlib.suppress(OSError):
             while time.monotonic() < deadline and isinstance(run.look(), Alive):
                 time.sleep(TICK)
-        discard(run.path, run.key)
+        run.discard()
 
 
 def remove(directory: str) -> bool:

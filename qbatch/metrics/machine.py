@@ -71,7 +71,7 @@ def loss_of_capacity(ran: Schedule) -> float | None:
         return None
     # Imported here, because the other metrics do not need the compiler.
     from qbatch.metrics.kernels.loss import lost_area
-    from qbatch.planning.kernels.live import little
+    from qbatch.planning.kernels.entries import little
 
     # Nearly sorted columns, so a stable sort is fast.
     by_submit, by_start = np.argsort(jobs.submit, kind="stable"), np.argsort(ran.start, kind="stable")

@@ -1,9 +1,9 @@
-"""Karatza and Hilzer, "Performance Analysis of Parallel Job Scheduling in Distributed Systems", 2003: what is printed and run.
+"""Karatza and Hilzer, "Performance Analysis of Parallel Job Scheduling in Distributed Systems", 2003: its numbers and runs.
 
-Source: papers/closed-network-task-scheduling.txt; every reading is that of docs/spec/papers.md 5.5, its rules by number.
-A *network* is one point of a table or figure; its replications have draws of their own, which all policies share (rule 4).
- A *block* is some replications of one network under one policy.  Beyond the paper: wrong estimates, heavier tails,
-stations of several processors, more processors, other combinations.
+Source: papers/closed-network-task-scheduling.txt, as docs/spec/papers.md 5.5 reads it, with its rules by number.  A *network* is
+one point of a table or figure; its replications have draws of their own, which all policies share (rule 4).  A *block* is some
+replications of one network under one policy.  Beyond the paper: wrong estimates, heavier tails, stations of several processors,
+more processors, other combinations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from operator import attrgetter
 from typing import Any
 
@@ -22,8 +22,8 @@ from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
 # ------------------------------------------------------------------------------------------------ what the paper prints
-# Table 2 holds all its numbers: Figures 3 to 14 carry none.  The calibration is a C program that was written for
-# docs/spec/papers.md (R003) before any of this, with windows of 120,000 s at d = e = 20.
+# Table 2 holds all its numbers: Figures 3 to 14 carry none.  The calibration is an earlier C program of docs/spec/papers.md
+# (R003), with windows of 120,000 s at d = e = 20.
 
 PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF = "PrFCFS", "SQFCFS", "PrSTF", "PrSNUTF", "PrLSTF"
 POLICIES = (PRFCFS, SQFCFS, PRSTF, PRSNUTF, PRLSTF)
@@ -55,7 +55,7 @@ TABLE_2: dict[float, dict[str, tuple[Range, Range, Range]]] = {
 """Table 2: by C and policy the utilisation at N = 16 and at N = 48, for d = 10, 20 and 30."""
 
 TOLERANCES = {2.0: 0.03, 4.0: 0.05}
-"""How far ours may lie from Table 2, by C (R003)."""
+"""Tolerances of our numbers against Table 2, by C (R003)."""
 
 CALIBRATED_UTILISATION: dict[float, dict[str, Range]] = {
     2.0: {
@@ -91,10 +91,10 @@ CALIBRATED_RATIO: dict[float, dict[str, str]] = {
 # ------------------------------------------------------------------------------------------------ runs
 
 SQSTF, SQSNUTF, SQLSTF = "SQSTF", "SQSNUTF", "SQLSTF"
-"""What the paper does not try: the shortest queue with a discipline that is not FCFS."""
+"""Policies beyond the paper: the shortest queue with a discipline other than FCFS."""
 
 PRSNUTF_STF = "PrSNUTF-STF"
-"""PrSNUTF, if of two tasks whose jobs have as few uncompleted tasks the one with the least estimate goes first."""
+"""PrSNUTF, if of two tasks of jobs with as few uncompleted tasks the one with the least estimate goes first."""
 
 RULES = {
     PRFCFS: QueueRules("probabilistic", "fcfs"),
@@ -110,7 +110,7 @@ RULES = {
 """The policies by the names of the tables: routing, then discipline."""
 
 ESTIMATING = tuple(name for name, rules in RULES.items() if rules.discipline in ("stf", "lstf", "snutf-stf"))
-"""The policies that ask for an estimate: for the others its error changes nothing."""
+"""The policies that use an estimate: for the others its error changes nothing."""
 
 REPLICATIONS, SEED = 30, 1
 
@@ -128,26 +128,21 @@ class NetworkCase:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFigures:
-    """What each replication of a block gave, in order."""
+    """The measures of each replication of a block, in order."""
 
     case: NetworkCase
     measures: list[NetworkMeasures]
 
 
 def asked(network: Network, policy: str) -> Network:
-    """Return the network that is run under a policy: for one that asks for no estimate, that without errors."""
+    """Return the network that is run under a policy: without errors if the policy uses no estimate."""
     return network if policy in ESTIMATING or not network.error else replace(network, error=0.0)
 
 
 def simulate(case: NetworkCase) -> NetworkFigures:
     """Run a block."""
-    return NetworkFigures(
-        case,
-        [
-            NetworkRun(replace(case.network, replication=replication), RULES[case.policy], case.seed).run()
-            for replication in range(case.first, case.first + case.count)
-        ],
-    )
+    networks = (replace(case.network, replication=place) for place in range(case.first, case.first + case.count))
+    return NetworkFigures(case, [NetworkRun(network, RULES[case.policy], case.seed).run() for network in networks])
 
 
 # ------------------------------------------------------------------------------------------------ the study
@@ -160,7 +155,7 @@ WARMUP_S, LENGTH_S = 200.0, 2000.0
 """The window of rule 11."""
 
 MIDDLE = 20.0
-"""The d = e of what is asked beyond the paper, where d is seen to hardly matter."""
+"""The d = e of runs beyond the paper: d hardly matters."""
 
 BEYOND_JOBS = (16, 32, 48)
 ERROR_STEPS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -171,7 +166,7 @@ COMBINED = (SQFCFS, SQSTF, SQSNUTF, SQLSTF)
 
 TAIL = 8.0
 TAIL_LENGTHS_S = (2_000.0, 8_000.0, 32_000.0)
-"""C of the heavier tail, and the windows that are tried."""
+"""C of the heavier tail, and the windows."""
 
 SERVERS = (1, 2, 4, 8, 16)
 """Processors of a station, of 16 in all."""
@@ -180,18 +175,18 @@ SIZED_JOBS = {64: (64, 128, 192), 256: (256, 768)}
 """P of larger networks, and their N: 1 to 3 for each processor, as in the paper."""
 
 MANY = 400
-"""How many replications a bound of 5 % for RT_max was thought to take (rule 12: some 370)."""
+"""Replications for a bound of 5 % for RT_max, as expected (rule 12: some 370)."""
 
 MANY_AT = ((48, 2.0), (48, 4.0))
-"""N and C of the networks that are run so often."""
+"""N and C of the networks with so many replications."""
 
 _BLOCK, _OF_PROCESSORS = 10, 16
-"""Replications of a block, and the processors of the networks that have so many."""
+"""Replications of a block of a network with 16 processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkStudy:
-    """What is run: replications of each network, the seed of their draws, the length of the window in seconds."""
+    """The runs: replications of each network, the seed of their draws, the length of the window in seconds."""
 
     replications: int = REPLICATIONS
     seed: int = SEED
@@ -199,18 +194,16 @@ class NetworkStudy:
 
     def facts(self, parts: Sequence[str]) -> dict[str, Any]:
         """Return the machine and the options, for the record of the command."""
-        options = {
-            "replications": self.replications, "seed": self.seed, "warmup_s": self.warmup, "window_s": self.length, "parts": parts
-        }  # fmt: skip
-        return {"machine": {"name": "closed-network"}, "options": options}
+        options = {"replications": self.replications, "seed": self.seed, "warmup_s": self.warmup, "window_s": self.length}
+        return {"machine": {"name": "closed-network"}, "options": {**options, "parts": parts}}
 
     @property
     def warmup(self) -> float:
-        """For how many seconds a network runs before it is measured."""
+        """Seconds for which a network runs before it is measured."""
         return WARMUP_S * self.length / LENGTH_S
 
     def network(self, jobs: int, variation: float, interval: float = MIDDLE, **more: float | int) -> Network:
-        """Return the network of one point of the paper, or one that differs by its other numbers."""
+        """Return the network of one point of the paper, or one with other numbers, too."""
         numbers = {"warmup": self.warmup, "length": self.length, **more}
         return Network(jobs=jobs, variation=variation, tasks_interval=interval, demand_interval=interval, **numbers)  # type: ignore[arg-type]
 
@@ -219,26 +212,21 @@ class NetworkStudy:
         return [self.network(jobs, *point) for point in product(VARIATIONS, INTERVALS) for jobs in JOBS]
 
     def short(self, jobs: int, variation: float, interval: float) -> Network:
-        """Return a network of Table 2 measured from its empty start on, for half the time."""
+        """Return a network of Table 2 that is measured from its empty start on, for half the time."""
         return self.network(jobs, variation, interval, warmup=0.0, length=self.length / 2)
 
     def tail(self, jobs: int, length: float) -> Network:
-        """Return a network with a heavier tail, and a window of this length in seconds (where the usual one is of 2,000)."""
+        """Return a network with a heavier tail and a window of this length in seconds, if the usual one is of 2,000."""
         length *= self.length / LENGTH_S
         return self.network(jobs, TAIL, warmup=length / 10, length=length)
 
     def sized(self, processors: int, jobs: int, variation: float) -> Network:
-        """Return a network of more processors: its I/O is as balanced, and it warms up for longer, as each job takes longer."""
-        return self.network(
-            jobs,
-            variation,
-            processors=processors,
-            mean_io=(processors + 1) / (2 * processors),
-            warmup=self.warmup * processors / _OF_PROCESSORS,
-        )
+        """Return a network of more processors: its I/O is as balanced, and its warm-up is longer, because each job is."""
+        mean_io, warmup = (processors + 1) / (2 * processors), self.warmup * processors / _OF_PROCESSORS
+        return self.network(jobs, variation, processors=processors, mean_io=mean_io, warmup=warmup)
 
     def many(self, part: str) -> int:
-        """Return how many replications a part of the study has."""
+        """Return the number of replications in a part of the study."""
         return max(self.replications, MANY * self.replications // REPLICATIONS) if part == MAXIMA else self.replications
 
     def cases(self, parts: Collection[str] = PARTS) -> list[NetworkCase]:
@@ -271,36 +259,30 @@ class NetworkStudy:
         elif part == ERRORS:
             for variation, interval, jobs in product(VARIATIONS, INTERVALS, JOBS):
                 yield self.network(jobs, variation, interval), POLICIES
+                estimating = tuple(policy for policy in POLICIES if policy in ESTIMATING)
                 for error in ERROR_STEPS:
-                    estimating = tuple(policy for policy in POLICIES if policy in ESTIMATING)
                     yield self.network(jobs, variation, interval, error=error), estimating
         elif part == COMBINATIONS:
             for variation, jobs in product(VARIATIONS, JOBS):
                 yield self.network(jobs, variation), (*POLICIES, *COMBINED)
         else:
-            for variation, jobs in product(VARIATIONS, BEYOND_JOBS):
-                yield self.network(jobs, variation), POLICIES
-            yield from ((network, POLICIES) for network in self._beyond(part))
-
-    def _beyond(self, part: str) -> Iterator[Network]:
-        if part == TAILS:
-            for jobs, length in product(BEYOND_JOBS, TAIL_LENGTHS_S):
-                yield self.tail(jobs, length)
-        elif part == STATIONS:
-            for variation, jobs, servers in product(VARIATIONS, BEYOND_JOBS, SERVERS[1:]):
-                yield self.network(jobs, variation, servers=servers)
-        else:
-            for variation, (processors, several) in product(VARIATIONS, SIZED_JOBS.items()):
-                for jobs in several:
-                    yield self.sized(processors, jobs, variation)
+            usual = [(jobs, variation) for variation, jobs in product(VARIATIONS, BEYOND_JOBS)]
+            sized = [(processors, jobs) for processors, several in SIZED_JOBS.items() for jobs in several]
+            others = {
+                TAILS: (self.tail(*each) for each in product(BEYOND_JOBS, TAIL_LENGTHS_S)),
+                STATIONS: (self.network(*each, servers=servers) for each, servers in product(usual, SERVERS[1:])),
+                SIZES: (self.sized(*each, variation) for variation, each in product(VARIATIONS, sized)),
+            }
+            for network in chain((self.network(*each) for each in usual), others[part]):
+                yield network, POLICIES
 
 
 def study_of(*, replications: int = REPLICATIONS, seed: int = SEED) -> NetworkStudy:
-    """Return the study with so many replications of each network."""
+    """Return the study with this many replications of each network."""
     return NetworkStudy(replications, seed)
 
 
-# ------------------------------------------------------------------------------------------------ what is read of the runs
+# ------------------------------------------------------------------------------------------------ numbers of the runs
 
 UTILISATION: Number = attrgetter("utilisation")
 THROUGHPUT: Number = attrgetter("throughput")
@@ -311,13 +293,13 @@ SPREAD: Number = attrgetter("spread_mean")
 
 PERCENT = 100.0
 BOUND = 0.05
-"""Under which share of the mean the paper has all half intervals."""
+"""The share of the mean that no half interval of the paper reaches."""
 
 
 class NetworkReplicas:
-    """The runs of a study by network, policy and replication; ``most``: only the first so many replications of each network.
+    """The runs of a study by network, policy and replication; ``most``: only this many replications of each network.
 
-    Policies, and networks, share the draws of a replication, so every difference is by pairs.
+    Policies and networks share the draws of a replication, so every difference is by pairs.
     """
 
     def __init__(self, runs: Sequence[NetworkFigures], most: int | None = None) -> None:
@@ -330,31 +312,31 @@ class NetworkReplicas:
         )
 
     def of(self, network: Network, policy: str, number: Number) -> dict[int, float]:
-        """Return a number by replication, of those that have it."""
+        """Return a number by replication, without replications that lack it."""
         return self._at(asked(network, policy)).of(policy, number)
 
     def more(self, network: Network, policy: str, base: str, number: Number) -> dict[int, float]:
-        """Return how far a policy's number lies above that of another one."""
+        """Return the difference of a policy's number from that of another one."""
         return difference(self.of(network, policy, number), self.of(network, base, number))
 
     def ratio(self, network: Network, policy: str, number: Number, base: str = PRFCFS) -> dict[int, float]:
-        """Return a policy's mean divided by that of another one, made ready for an interval (``ratio_of_means``)."""
+        """Return the ratio of a policy's mean to that of another one, ready for an interval (``ratio_of_means``)."""
         return ratio_of_means(self.of(network, policy, number), self.of(network, base, number))
 
     def gain(self, network: Network, policy: str, base: str = PRFCFS) -> dict[int, float]:
-        """Return D_R: by how many percent a policy's throughput lies above that of another one."""
+        """Return D_R: the gain of a policy's throughput over that of another one, in percent."""
         ratios = self.ratio(network, policy, THROUGHPUT, base)
         return {replication: PERCENT * (value - 1) for replication, value in ratios.items()}
 
 
 def half_share(values: Values) -> float | None:
-    """Return half the interval of the mean as a share of it; None where there is no interval."""
+    """Return half the interval of the mean as a share of it; None if there is no interval."""
     found = interval(list(values.values()))
     return None if found.high is None or not found.mean else (found.high - found.mean) / abs(found.mean)
 
 
 def replications_needed(values: Values, share: float = BOUND) -> int | None:
-    """Return with how many replications half the interval would be below a share of the mean, by the variance that was seen."""
+    """Return how many replications bring half the interval below a share of the mean, by the variance of these values."""
     width = half_share(values)
     if width is None:
         return None

@@ -1,9 +1,9 @@
-"""How a claim is tested over replicas: paired intervals, one comparison at a time, and the verdict they add up to.
+"""Tests of a claim over replicas: comparisons by paired intervals, and their common verdict.
 
-A comparison says *yes* where the whole 95 % interval lies on the claimed side, *no* where it lies wholly on the other side, and
-*open* where it reaches over the bound, or where there is only one replica.  A claim of several comparisons holds if all say
+A comparison says *yes* if the whole 95 % interval lies on the claimed side, and *no* if it lies on the other side.  It is
+*open* if the interval contains the bound, or if there is only one replica.  A claim of several comparisons holds if all say
 yes, does not hold if one says no, and else is not decidable.  Ratios are averaged, and their intervals made, on a scale of
-logarithms.  Where they are shown as changes in percent (``is_change``), so are the bounds.
+logarithms.  If they are shown as changes in percent (``is_change``), so are the bounds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from qbatch.papers.record import FAILS, HOLDS, UNCHECKED, UNDECIDED, Claim
 from qbatch.papers.replicas import Values, listed
 
 _MOST_RATIO = 1000.0
+_SHOWN = 4
+"""Comparisons shown with a claim, if there are many."""
+
 YES, NO, OPEN = "yes", "no", "open"
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceItem:
-    """One comparison: what is compared, what it says, and the interval that says so."""
+    """One comparison: its label, its answer, and the interval behind the answer."""
 
     label: str
     says: str
@@ -51,7 +54,7 @@ def _short(value: float) -> str:
 
 
 class Scale(TypedDict, total=False):
-    """Whether values are ratios, to be averaged by their logarithms, and whether they are shown as changes in percent."""
+    """Whether values are ratios, averaged by their logarithms, and whether they are shown as changes in percent."""
 
     is_ratio: bool
     is_change: bool
@@ -79,9 +82,7 @@ def inside(
 ) -> EvidenceItem:
     """Return whether the values of the replicas lie between two bounds."""
     found = _interval(values, scale)
-    says = _says(
-        found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high
-    )
+    says = _says(found, lambda least, most: low <= least and most <= high, lambda least, most: most < low or least > high)
     return EvidenceItem(label, says, found, unit)
 
 
@@ -98,9 +99,9 @@ def _interval(values: Values | Sequence[float], scale: Scale) -> Interval:
 
 
 def ratio_interval(values: Values | Sequence[float]) -> Interval:
-    """Return the interval of ratios by their logarithms: the geometric mean, and bounds that a / b and b / a agree on.
+    """Return the interval of ratios by their logarithms: the geometric mean, and bounds on which a / b and b / a agree.
 
-    A ratio beyond a thousand or below a thousandth counts as that much, so that a 0 has a place.
+    A ratio above a thousand or below a thousandth counts as a thousand or a thousandth, so that 0 is possible.
     """
     found = interval([math.log(min(max(value, 1 / _MOST_RATIO), _MOST_RATIO)) for value in listed(values)])
     mean, low, high = (None if bound is None else math.exp(bound) for bound in (found.mean, found.low, found.high))
@@ -108,14 +109,14 @@ def ratio_interval(values: Values | Sequence[float]) -> Interval:
 
 
 def change_interval(ratios: Values | Sequence[float]) -> Interval:
-    """Return the interval of ratios by their logarithms, as changes in percent: of 0.9 it is -10."""
+    """Return the interval of ratios by their logarithms, as changes in percent: -10 for 0.9."""
     found = ratio_interval(ratios)
     mean, low, high = (None if bound is None else 100 * (bound - 1) for bound in (found.mean, found.low, found.high))
     return Interval(mean, low, high, found.n)
 
 
 def verdict_of(says: Sequence[str]) -> str:
-    """Return what several comparisons add up to."""
+    """Return the verdict of several comparisons."""
     if not says:
         return UNCHECKED
     if NO in says:
@@ -124,23 +125,18 @@ def verdict_of(says: Sequence[str]) -> str:
 
 
 def claim_of(
-    name: str,
-    text: str,
-    findings: Sequence[EvidenceItem],
-    note: str = "",
-    together: Sequence[EvidenceItem] = (),
-    most: int = 4,
+    name: str, text: str, findings: Sequence[EvidenceItem], note: str = "", together: Sequence[EvidenceItem] = ()
 ) -> Claim:
     """Return a claim that holds if all its comparisons say yes.
 
-    The numbers are those of the comparisons, those that speak against it first.  ``together``: what the comparisons say over
-    all months or all loads together, where the claim is of every single one.
+    The numbers are those of the comparisons, those against the claim first.  ``together``: the same comparisons over all months
+    or all loads together, for a claim about every single one.
     """
     ordered = _against_first(findings)
-    is_cut = len(ordered) > most + 2
-    numbers = "; ".join(one.text() for one in (ordered[:most] if is_cut else ordered)) or "no such runs"
-    if is_cut:
-        numbers += f"; and {len(ordered) - most} more"
+    shown = ordered if len(ordered) <= _SHOWN + 2 else ordered[:_SHOWN]
+    numbers = "; ".join(one.text() for one in shown) or "no such runs"
+    if len(shown) < len(ordered):
+        numbers += f"; and {len(ordered) - len(shown)} more"
     if note:
         numbers += f"; {note}"
     verdict = verdict_of([one.says for one in findings])
@@ -148,24 +144,27 @@ def claim_of(
 
 
 def explained(claims: Iterable[Claim], why: Mapping[str, str], expected: Callable[[str], str]) -> list[Claim]:
-    """Return claims with the verdict that is known of each, and the best explanation of those that do not hold.
+    """Return claims with the known verdict of each, and the best explanation of those that do not hold.
 
     Args:
-        why: explanations by the whole name of a claim, or by what is left of it without its first two parts.
-        expected: gives for a name the verdict that is known.
+        claims: the claims.
+        why: explanations by the whole name of a claim, or by its name without the first two parts.
+        expected: returns the known verdict for a name.
     """
-    return [
-        replace(
-            one,
-            expected=expected(one.name),
-            why=one.why or (why.get(one.name, why.get(one.name.split(".", 2)[-1], "")) if one.verdict == FAILS else ""),
-        )
-        for one in claims
-    ]
+    found = []
+    for one in claims:
+        reason = why.get(one.name, why.get(one.name.split(".", 2)[-1], "")) if one.verdict == FAILS else ""
+        found.append(replace(one, expected=expected(one.name), why=one.why or reason))
+    return found
+
+
+def known_verdicts(held: str, failed: str) -> dict[str, str]:
+    """Return verdicts by name, from the names of claims that hold and of those that do not."""
+    return {**dict.fromkeys(held.split(), HOLDS), **dict.fromkeys(failed.split(), FAILS)}
 
 
 def answers_of(findings: Sequence[EvidenceItem]) -> dict[str, int]:
-    """Return how many comparisons say what, without those answers that none gives."""
+    """Return how many comparisons give each answer, without answers that none gives."""
     says = [one.says for one in findings]
     return {answer: says.count(answer) for answer in (YES, NO, OPEN) if answer in says}
 
@@ -180,12 +179,11 @@ def _together(findings: Sequence[EvidenceItem]) -> str:
 
 
 def with_intervals(claims: Sequence[Claim], found: Mapping[str, Sequence[EvidenceItem]], over: str) -> list[Claim]:
-    """Return claims that were judged by single numbers with comparisons by intervals beside them: no part of the verdict.
+    """Return claims about single numbers with comparisons by intervals, which have no influence on the verdict.
 
     Args:
+        claims: the claims.
         found: the comparisons by name of claim; a claim without any stays as it is.
-        over: over what the intervals are, in words.
+        over: what the intervals are over, in words.
     """
-    return [
-        replace(one, together=f"{over}: {_together(found[one.name])}") if found.get(one.name) else one for one in claims
-    ]
+    return [replace(one, together=f"{over}: {_together(found[one.name])}") if found.get(one.name) else one for one in claims]

@@ -1,4 +1,4 @@
-"""How the runs of a paper are made: in processes that share the cores, with their progress, kept in a folder and taken from it.
+"""The runs of a paper: several processes make them, report progress, and take from a folder those that it already holds.
 
 A paper declares its *experiments*: what makes the run of a case, and what such a run depends on.  A case is a frozen record; a
 run is a record that has its case (``case``) and is small, so that hundreds of them fit anywhere.
@@ -6,19 +6,38 @@ run is a record that has its case (``case``) and is small, so that hundreds of t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
+from qbatch.model.errors import QbatchError
 from qbatch.policies.registry import load_policy
 from qbatch.sweeps.code import hash_of, modules_of_policy
-from qbatch.sweeps.executors import WORKERS
-from qbatch.sweeps.kept import KeptCases, OfCase, Tell, each_made, made_or_kept, silent
+from qbatch.sweeps.executors import WORKERS, Place, each_outcome
+from qbatch.sweeps.store import CachedRun, RunStore
 
-Run = TypeVar("Run", bound=OfCase)
+
+class RunOfCase(Protocol):
+    """A run that has its case."""
+
+    @property
+    def case(self) -> Any: ...
+
+
+Run = TypeVar("Run", bound=RunOfCase)
 Value = TypeVar("Value")
+
+Progress = Callable[[str, int, int], None]
+"""A receiver of progress: the name of the current work, the number of its finished runs, their total."""
+
+
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Ignore progress."""
 
 
 class Study(Protocol):
@@ -30,23 +49,15 @@ class Study(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Experiment(Generic[Run]):
-    """One kind of run: what several are called, the type of one, what makes the run of a case, and the hash of its sources.
+    """One kind of run: the name of several, the type of one, what makes the run of a case, and the hash of its sources.
 
-    ``sources``: a hash of all that a run depends on, but for its case (:func:`sources_hash`).
+    ``sources``: a hash of everything on which a run depends, without its case (:func:`sources_hash`).
     """
 
     what: str
     run: type[Run]
     simulate: Callable[[Any], Run]
     sources: Callable[[Any], str]
-
-    def kept_in(self, folder: Path) -> KeptCases[Run]:
-        """Return the runs that a folder keeps; it is made if only it is missing.
-
-        Raises:
-            OutputError: if it cannot be made, or another process is at work there.
-        """
-        return KeptCases(folder, self.run, lambda case: self.sources(case))
 
 
 @cache
@@ -59,14 +70,41 @@ def sources_hash(module: str, *policies: str, text: str = "") -> str:
     return hash_of(f"{policies!r}\n{text}", modules)
 
 
+class CachedRuns(Generic[Run]):
+    """The runs of an experiment in the store of a folder, by their case and the hash of the sources that made them."""
+
+    def __init__(self, experiment: Experiment[Run], folder: Path) -> None:
+        """Open the store of a folder, which is created if its parent exists.
+
+        Raises:
+            OutputError: the folder cannot be created, or another process uses it.
+        """
+        self.experiment = experiment
+        self.store = RunStore(folder)
+
+    def key_of(self, case: Any) -> str:
+        """Return the key of a case."""
+        return hashlib.sha256(f"{case!r}\n{self.experiment.sources(case)}".encode()).hexdigest()
+
+    def read(self, cases: Sequence[Any]) -> dict[Any, Run]:
+        """Return the stored runs of some cases, if the current sources made them."""
+        keys = {self.key_of(case): case for case in cases}
+        stored = self.store.find(list(keys)).items()
+        return {keys[key]: msgspec.convert(one.value, self.experiment.run) for key, one in stored if one.error is None}
+
+    def write(self, run: Run) -> None:
+        """Store a run in place of an earlier one of its case."""
+        self.store.put([(self.key_of(run.case), CachedRun(run))])
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Makes runs in so many processes; ``folder``: keeps them, and those that it has are not made again.
+    """Makes runs in ``workers`` processes (1: this one); ``folder``: stores them, and its runs are not repeated.
 
-    ``tell``: takes progress.  ``say``: takes a sentence for the user.
+    ``progress``: receives progress.  ``say``: receives a sentence for the user.
     """
 
-    tell: Tell = silent
+    progress: Progress = silent
     workers: int = WORKERS
     folder: Path | None = None
     say: Callable[[str], None] = lambda _: None
@@ -74,35 +112,55 @@ class Runner:
     def runs(self, experiment: Experiment[Run], cases: Sequence[Any]) -> list[Run]:
         """Return the runs of all cases, in their order.
 
-        Each is kept as soon as it is made: a study that was interrupted goes on where it stopped, and after a change of the
-        sources only what depends on them is made again.
+        Each run is stored when it is finished: an interrupted study resumes where it stopped, and after a change of the
+        sources only the runs that depend on them are repeated.
 
         Raises:
-            OutputError: the folder cannot be made, or another process is at work there.
+            OutputError: the folder cannot be created, or another process uses it.
             QbatchError: a run failed.
         """
-        kept = None if self.folder is None else experiment.kept_in(self.folder)
-        simulate, what = experiment.simulate, experiment.what
-        found = made_or_kept(simulate, cases, what, self.tell, workers=self.workers, kept=kept)
-        if kept is not None and kept.read_count:
-            self.say(f"{kept.read_count} of {len(cases)} {what} were there already, in {kept.folder}")
-        return found
+        if self.folder is None:
+            return self.made(experiment.what, experiment.simulate, cases)
+        cached = CachedRuns(experiment, self.folder)
+        found = cached.read(cases)
+        count = len(found)
+        runs = self._made(experiment.what, experiment.simulate, cases, found, cached.write, self.workers)
+        if count:
+            self.say(f"{count} of {len(cases)} {experiment.what} were there already, in {self.folder}")
+        return runs
 
-    def made(
-        self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None
-    ) -> list[Value]:
-        """Return what is made of each case, in their order; nothing of it is kept.  ``workers``: other than the usual ones.
+    def made(self, what: str, make: Callable[[Any], Value], cases: Sequence[Any], workers: int | None = None) -> list[Value]:
+        """Return what is made of each case, in their order, and store nothing; ``workers``: another number of processes.
 
         Raises:
-            QbatchError: one fails.
+            QbatchError: a run failed.
         """
-        self.tell(what, 0, len(cases))
-        found: dict[Any, Value] = {}
-        for case, value in each_made(make, cases, workers=workers or self.workers):
-            found[case] = value
-            self.tell(what, len(found), len(cases))
+        return self._made(what, make, cases, {}, lambda _: None, workers or self.workers)
+
+    def _made(
+        self,
+        what: str,
+        make: Callable[[Any], Value],
+        cases: Sequence[Any],
+        found: dict[Any, Value],
+        store: Callable[[Value], None],
+        workers: int,
+    ) -> list[Value]:
+        """Make, store and report the values of those cases that are not found yet; return those of all cases."""
+        self.progress(what, len(found), len(cases))
+        missing = [case for case in cases if case not in found]
+        for outcome in each_outcome(_made_of, missing, Place(workers if len(missing) > 1 else 1), context=make):
+            if outcome.error is not None:
+                raise QbatchError(f"{outcome.case}: {outcome.error}")
+            found[outcome.case] = outcome.value
+            store(outcome.value)
+            self.progress(what, len(found), len(cases))
         return [found[case] for case in cases]
 
 
+def _made_of(make: Callable[[Any], Value], case: Any) -> Value:
+    return make(case)
+
+
 ALONE = Runner()
-"""Makes runs without a word, and keeps none."""
+"""Makes runs without a word, and stores none."""

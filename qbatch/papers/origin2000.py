@@ -1,4 +1,4 @@
-"""Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001: what is run.
+"""Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001: its runs.
 
 Source: papers/origin2000-production-scheduling.txt, section 4; protocol in docs/spec/papers.md 3.6.  Its logs are not public: the
 months behind Figures 3 to 10 are generated (docs/papers/origin2000.md), several replicas of each; a *replica* is the same
@@ -47,17 +47,17 @@ POLICIES: Mapping[str, str] = {
     "Priority-bf, D=16": "priority-backfill:depth=16",
     "Priority-bf, D=all": "priority-backfill:depth=1000000",
 }
-"""What the figures call each policy, and what ``qbatch replay -p`` calls it."""
+"""The policies: their names in the figures, and for ``qbatch replay -p``."""
 
 REPLICAS, SEED = 10, 1
-"""The replicas, and the seed of the first, where nothing else is said.  With five, most intervals reach over their bounds."""
+"""The default replicas, and the seed of the first.  With five replicas, most intervals contain their bounds."""
 
 WARMUP_DAYS = 7
 _HOUR_S, _DAY_S = 3600, 86_400
 _QUANTUM_S = 60
 _TOP_SHARE = 0.05
 BOUNDED = "slowdown_60s_mean"
-"""The mean of max(1, response / max(run, 60 s)): the slowdown that docs/spec/papers.md 3.6 asks for beside the raw one."""
+"""The mean of max(1, response / max(run, 60 s)): the slowdown that docs/spec/papers.md 3.6 asks for, next to the raw one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,13 @@ class Origin2000Case:
 
 @dataclass(frozen=True, slots=True)
 class Origin2000Figures:
-    """What is kept of one run: small, so that hundreds of them fit anywhere.
+    """The figures of one run: small, so that hundreds of them fit anywhere.
 
     ``whole``: the metrics of ``measure`` over the jobs of the month; ``longer``: the same over those that ran more than a
     minute.  ``classes``, ``ranges``: the metrics of ``breakdown`` by class name and by range of run time, with ``jobs``.
-    All but ``longer`` have ``BOUNDED`` too.
-    ``kept_idle``: share of the processors' time of the month that stood idle under a special (LSF only).  ``placed``: share
-    of the jobs of the month that had a place on a host at their arrival (equal shares only).  ``top``: run time and wait in
-    seconds of the 5 % of jobs that waited longest.
+    All but ``longer`` have ``BOUNDED`` too.  ``kept_idle``: share of the processors' time of the month that stood idle under a
+    special (LSF only).  ``placed``: share of the jobs of the month that had a place on a host at their arrival (equal shares
+    only).  ``top``: run time and wait in seconds of the 5 % of jobs that waited longest.
     """
 
     case: Origin2000Case
@@ -102,14 +101,14 @@ def machine_of_paper() -> Machine:
 
 @lru_cache(maxsize=1)
 def workload_of(month: str, seed: int, days: int | None, warmup_days: int) -> Workload:
-    """Return the jobs of a month behind its warm-up, those of the month counted."""
+    """Return the jobs of a warm-up and of a month; only those of the month are counted."""
     log = generate_month(month, seed=seed, warmup_days=warmup_days)
     before = None if days is None else str((warmup_days + days) * _DAY_S)
     return prepare(log, machine_of_paper(), Options(counted_from=str(warmup_days * _DAY_S), before=before))
 
 
 class _Watch:
-    """Reads from the memory of a policy, round by round, what a schedule does not say."""
+    """A reader of a policy's memory, round by round, for facts that a schedule does not contain."""
 
     def __init__(self, workload: Workload, begin: int, end: int) -> None:
         self.counted = workload.counted
@@ -118,7 +117,7 @@ class _Watch:
         self.placed = 0
 
     def lsf(self, engine: Engine, done: Round) -> None:
-        """Note how much was idle under specials when the month began and when it ended."""
+        """Note the idle time under specials at the begin and at the end of the month."""
         idle: float = engine.view().memory.idle
         if done.at <= self.begin:
             self.idle[0] = idle
@@ -126,7 +125,7 @@ class _Watch:
             self.idle[1] = idle
 
     def equal_shares(self, engine: Engine, done: Round) -> None:
-        """Count the arrivals that got a place, not merely a quantum."""
+        """Count the arrivals that got a place, not only a quantum."""
         if done.arrived:
             memory = engine.view().memory
             self.placed += sum(1 for row in done.arrived if self.counted[row] and memory.host_of(row) >= 0)
@@ -155,48 +154,36 @@ def simulate(case: Origin2000Case) -> Origin2000Figures:
 def figures_of(
     case: Origin2000Case, schedule: Schedule, *, kept_idle: float | None = None, placed: float | None = None
 ) -> Origin2000Figures:
-    """Return the figures of a schedule, all by the metrics that everybody has."""
-    work = schedule.workload
+    """Return the figures of a schedule, all by the metrics of every replay."""
+    work, quantum = schedule.workload, _QUANTUM_S * MICROSECONDS
+
+    def metrics(jobs: JobTimes) -> Metrics:
+        return {**job_metrics(jobs), BOUNDED: mean_clipped_slowdown(jobs, quantum)}
+
     whole = measure(schedule, costly=False)
-    counted = job_times(schedule, np.flatnonzero(schedule.ran & work.counted))
-    whole[BOUNDED] = mean_clipped_slowdown(counted, _QUANTUM_S * MICROSECONDS)
-    is_longer = work.counted & (work.run > _QUANTUM_S * MICROSECONDS)
+    jobs = job_times(schedule, np.flatnonzero(schedule.ran & work.counted))
+    whole[BOUNDED] = mean_clipped_slowdown(jobs, quantum)
     longer = Schedule(
-        work.changed(counted=is_longer), schedule.policy, schedule.start, schedule.kind, schedule.promise,
-        schedule.first_promise, schedule.end, schedule.queue_max, schedule.pieces,
+        work.changed(counted=work.counted & (work.run > quantum)), schedule.policy, schedule.start, schedule.kind,
+        schedule.promise, schedule.first_promise, schedule.end, schedule.queue_max, schedule.pieces,
     )  # fmt: skip
-    return Origin2000Figures(
-        case,
-        int(whole["jobs"] or 0),
-        whole,
-        measure(longer, costly=False),
-        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "queue", _metrics)},
-        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, "runtime", _metrics)},
-        kept_idle,
-        placed,
-        _top_waits(schedule),
+    top = np.argsort(-jobs.wait, kind="stable")[: int(_TOP_SHARE * len(jobs.wait))]
+    run_s, wait_s = jobs.run[top] / MICROSECONDS, jobs.wait[top] / MICROSECONDS
+    classes, ranges = (
+        {group.label: {"jobs": group.jobs, **group.metrics} for group in breakdown(schedule, by, metrics)}
+        for by in ("queue", "runtime")
     )
-
-
-def _metrics(jobs: JobTimes) -> Metrics:
-    """Return the metrics of some jobs, the slowdown bounded by a minute among them."""
-    return {**job_metrics(jobs), BOUNDED: mean_clipped_slowdown(jobs, _QUANTUM_S * MICROSECONDS)}
-
-
-def _top_waits(schedule: Schedule) -> tuple[tuple[float, float], ...]:
-    """Return run time and wait, in seconds, of the 5 % of the counted jobs that waited longest."""
-    rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
-    jobs = job_times(schedule, rows)
-    top = np.argsort(-jobs.wait, kind="stable")[: int(_TOP_SHARE * len(rows))]
-    run, wait = jobs.run[top] / MICROSECONDS, jobs.wait[top] / MICROSECONDS
-    return tuple(zip(run.tolist(), wait.tolist(), strict=True))
+    return Origin2000Figures(
+        case, int(whole["jobs"] or 0), whole, measure(longer, costly=False), classes, ranges, kept_idle, placed,
+        tuple(zip(run_s.tolist(), wait_s.tolist(), strict=True)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnMonth:
     """One drawn month: demands of the classes in percent of the machine, statistics by name, arrivals by hour of a weekday.
 
-    ``ranges``: what the paper says of each statistic.
+    ``ranges``: the range of each statistic in the paper.
     """
 
     month: str
@@ -214,8 +201,12 @@ class DrawnMonth:
 
 @lru_cache(maxsize=128)
 def drawn_month(month: str, seed: int) -> DrawnMonth:
-    """Draw a whole month and look at it."""
-    record = month_record(month, seed)
+    """Draw a whole month and return its description."""
+    record, first = month_record(month, seed), date(MONTHS[month].year, MONTHS[month].month, 1)
+    submit = np.asarray(generate_month(month, seed=seed, warmup_days=0)["submit"])
+    weekdays = int(np.count_nonzero(~is_weekend(np.arange(MONTHS[month].days), first)))
+    on_weekdays = submit[~is_weekend(submit // _DAY_S, first)]
+    hourly = np.bincount(on_weekdays // _HOUR_S % 24, minlength=24) / weekdays
     return DrawnMonth(
         month,
         seed,
@@ -223,25 +214,15 @@ def drawn_month(month: str, seed: int) -> DrawnMonth:
         tuple(one["memory_percent"] for one in record["classes"]),
         {fact["name"]: fact["value"] for fact in record["facts"]},
         {fact["name"]: (fact["low"], fact["high"]) for fact in record["facts"]},
-        _hourly(month, seed),
+        tuple(hourly.tolist()),
     )
-
-
-def _hourly(month: str, seed: int) -> tuple[float, ...]:
-    first = date(MONTHS[month].year, MONTHS[month].month, 1)
-    submit = np.asarray(generate_month(month, seed=seed, warmup_days=0)["submit"])
-    days = np.arange(MONTHS[month].days)
-    weekdays = int(np.count_nonzero(~is_weekend(days, first)))
-    on_weekdays = submit[~is_weekend(submit // _DAY_S, first)]
-    counts = np.bincount(on_weekdays // _HOUR_S % 24, minlength=24)
-    return tuple((counts / weekdays).tolist())
 
 
 @dataclass(frozen=True, slots=True)
 class Origin2000Study:
-    """What is run: which months, which seeds (a replica each), under which policies, and on how much of a month.
+    """The runs: months, seeds (a replica each), policies, and the submitted part of a month.
 
-    ``days``: only the first so many days of each month are submitted (None: all of it).
+    ``days``: the number of days of each month with submissions (None: all).
     """
 
     months: tuple[str, ...] = tuple(MONTHS)
@@ -261,10 +242,8 @@ class Origin2000Study:
 
     def facts(self, _parts: Sequence[str]) -> dict[str, Any]:
         """Return the machine and the options, for the record of the command."""
-        options = {
-            "months": list(self.months), "seeds": list(self.seeds), "days": self.days, "warmup_days": self.warmup_days
-        }  # fmt: skip
-        return {"machine": {"name": "origin2000"}, "options": options}
+        options = {"months": list(self.months), "seeds": list(self.seeds), "days": self.days}
+        return {"machine": {"name": "origin2000"}, "options": {**options, "warmup_days": self.warmup_days}}
 
 
 def study_of(
@@ -273,7 +252,7 @@ def study_of(
     """Return the study of these months (none: all six), ``replicas`` seeds of each from ``seed`` on.
 
     Raises:
-        UsageError: there is no such month, or a month has not so many days.
+        UsageError: there is no such month, or it has fewer days.
     """
     for month in months:
         if month not in MONTHS:

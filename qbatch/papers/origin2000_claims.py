@@ -1,9 +1,8 @@
-"""Chiang and Vernon 2001: its figures as tables and pictures, and a verdict on what it concludes from them.
+"""Chiang and Vernon 2001: its figures as tables and pictures, and a verdict on its conclusions.
 
-Every claim is a set of comparisons over replicas (``evidence``); bounds that the paper leaves open ("similar", "comparable") are
-readings of ours and stand in the text of the claim.  A claim of every month says beside its verdict what the same comparisons say
-over all months together.  Figure 6 is of measured months after the machine's scheduler had been changed; no simulation stands
-behind it.
+Every claim is a set of comparisons over replicas (``evidence``).  Bounds that the paper leaves open ("similar", "comparable")
+are ours and stand in the text of the claim.  A claim about every month also has the same comparisons over all months together,
+next to its verdict.  Figure 6 shows measured months after a change of the machine's scheduler, without any simulation.
 """
 
 from __future__ import annotations
@@ -19,46 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qbatch.metrics import interval
-from qbatch.papers.evidence import (
-    NO,
-    OPEN,
-    YES,
-    EvidenceItem,
-    above,
-    answers_of,
-    below,
-    claim_of,
-    explained,
-    inside,
-    verdict_of,
-    written,
-)
+from qbatch.papers import evidence, record
+from qbatch.papers import origin2000 as paper
+from qbatch.papers.evidence import NO, OPEN, YES, EvidenceItem, above, answers_of, below, claim_of, inside
 from qbatch.papers.harness import ALONE, Experiment, Runner, sources_hash
-from qbatch.papers.origin2000 import (
-    BOUNDED,
-    POLICIES,
-    REPLICAS,
-    DrawnMonth,
-    Origin2000Figures,
-    Origin2000Study,
-    drawn_month,
-    machine_of_paper,
-    simulate,
-)
+from qbatch.papers.origin2000 import DrawnMonth, Origin2000Figures, Origin2000Study
 from qbatch.papers.pictures import bars, finished, new_picture
-from qbatch.papers.record import (
-    CONTRADICTED,
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Claim,
-    PaperOutcome,
-    Table,
-    cell,
-    half,
-    means,
-    table_of_lines,
-)
+from qbatch.papers.record import Claim, PaperOutcome, Table, cell, cells, half, means, table_of_lines
 from qbatch.papers.replicas import Number, Values, by_point, combined, difference, mean_over, overall_ratio
 from qbatch.reports.plot_style import PALETTE
 from qbatch.workloads.origin2000 import CLASSES, MONTHS
@@ -67,16 +33,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTES = (
-    "the logs of the paper are not public: its months are generated from what is printed of them, and no number of a figure "
-    "can be compared, only what is concluded",
+    "the logs of the paper are not public: its months are generated from the printed numbers, and only conclusions can be "
+    "compared, not numbers of figures",
     "no job comes after a month: the last jobs of it end on a machine that empties",
-    "Figure 6 is of measured months after the scheduler was changed; there is nothing to simulate",
+    "Figure 6 shows measured months after a change of the scheduler; there is nothing to simulate",
 )
 
 
 RUNS = Experiment(
-    "simulations", Origin2000Figures, simulate,
-    lambda case: sources_hash(simulate.__module__, POLICIES[case.policy], text=repr(machine_of_paper())),
+    "simulations", Origin2000Figures, paper.simulate,
+    lambda case: sources_hash(paper.simulate.__module__, paper.POLICIES[case.policy], text=repr(paper.machine_of_paper())),
 )  # fmt: skip
 
 
@@ -86,39 +52,39 @@ def run_paper(study: Origin2000Study, _parts: Sequence[str] = (), runner: Runner
 
 
 def expected(claim: str, study: Origin2000Study) -> str:
-    """Return the verdict that is known of a claim; of one that fails, only for six whole months and ten replicas."""
-    known = EXPECTED.get(claim, HOLDS)
-    is_whole = len(study.months) == len(MONTHS) and len(study.seeds) >= REPLICAS and study.days is None
-    return known if is_whole or known != FAILS else UNDECIDED
+    """Return the known verdict of a claim; for one that fails, only with six whole months and ten replicas."""
+    known = EXPECTED.get(claim, record.HOLDS)
+    is_whole = len(study.months) == len(MONTHS) and len(study.seeds) >= paper.REPLICAS and study.days is None
+    return known if is_whole or known != record.FAILS else record.UNDECIDED
 
 
 def outcome_of(study: Origin2000Study, found: Sequence[Origin2000Figures]) -> PaperOutcome:
-    """Return the tables and claims of runs that have been made."""
+    """Return the tables and claims of finished runs."""
     notes = list(NOTES)
-    if len(study.seeds) < REPLICAS:
-        notes.append(f"only {len(study.seeds)} of the usual {REPLICAS} replicas: intervals are wide, or there are none")
+    if len(study.seeds) < paper.REPLICAS:
+        notes.append(f"only {len(study.seeds)} of the usual {paper.REPLICAS} replicas: intervals are wide, or there are none")
     if study.days is not None:
         notes.append(f"only the first {study.days} days of each month were submitted: this is a quick look")
-    drawn = [drawn_month(month, seed) for seed in study.seeds for month in study.months]
+    drawn = [paper.drawn_month(month, seed) for seed in study.seeds for month in study.months]
     months = Months(study.months, found)
     claims = [*workload_claims(drawn, found), *(claim for row in ROWS for claim in row(months))]
     return PaperOutcome(
         [*workload_tables(drawn), *all_tables(months)],
-        explained(claims, WHY, lambda name: expected(name, study)),
+        evidence.explained(claims, WHY, lambda name: expected(name, study)),
         notes,
         all_pictures(months),
         list(METHOD),
     )
 
 
-# ------------------------------------------------------------------------------------------------ what is read of the runs
+# ------------------------------------------------------------------------------------------------ numbers of the runs
 
 HOUR_S = 3600.0
 RANGES = {
     "<1m": 60.0, "1-10m": 600.0, "10m-1h": 3600.0, "1-10h": 36_000.0, "10-50h": 180_000.0, "50-100h": 360_000.0,
     ">100h": math.inf,
 }  # fmt: skip
-"""The ranges of run time of the figures, and where each ends, in seconds; one that lies on an end belongs to the next."""
+"""The ranges of run time of the figures, with their ends in seconds; a time at an end belongs to the next range."""
 
 
 class Months:
@@ -144,32 +110,32 @@ class Months:
         return overall_ratio((one.of(first, number), one.of(second, number)) for one in each)
 
     def shown(self, wanted: str) -> str:
-        """Return the month that a figure shows, or the first of those that were run."""
+        """Return the month that a figure shows, or the first month of the study if it lacks that one."""
         return wanted if wanted in self.names else self.names[0]
 
 
 def whole(key: str) -> Number:
-    """Return what reads a metric over all jobs of the month."""
+    """Return a reader of a metric over all jobs of the month."""
     return lambda one: one.whole.get(key)
 
 
 def longer(key: str) -> Number:
-    """Return what reads a metric over the jobs that ran more than a minute."""
+    """Return a reader of a metric over the jobs that ran more than a minute."""
     return lambda one: one.longer.get(key)
 
 
 def in_range(label: str, key: str) -> Number:
-    """Return what reads a metric over the jobs of one range of run time."""
+    """Return a reader of a metric over the jobs of one range of run time."""
     return lambda one: one.ranges.get(label, {}).get(key)
 
 
 def in_class(name: str, key: str) -> Number:
-    """Return what reads a metric over the jobs of one class."""
+    """Return a reader of a metric over the jobs of one class."""
     return lambda one: one.classes.get(name, {}).get(key)
 
 
 def top_of_range(one: Origin2000Figures, label: str) -> list[float]:
-    """Return the waits in seconds of those of the 5 % that waited longest whose run time lies in a range."""
+    """Return the waits in seconds of the jobs in a range of run time, among the 5 % that waited longest."""
     labels = list(RANGES)
     place = labels.index(label)
     least = RANGES[labels[place - 1]] if place else 0.0
@@ -177,7 +143,7 @@ def top_of_range(one: Origin2000Figures, label: str) -> list[float]:
 
 
 def per(metric: str) -> float:
-    """Return what a metric is divided by where it is shown: waits in seconds become hours."""
+    """Return the divisor with which a metric is shown: waits in seconds become hours."""
     return HOUR_S if metric.endswith("_s") else 1.0
 
 
@@ -200,33 +166,30 @@ SUMMARIES = {
 """Tables with a line for each month and policy: name, title, policies."""
 
 MEASURES = (
-    ("mean", "mean wait h", "wait_mean_s", 2),
-    ("p95", "95 % h", "wait_p95_s", 2),
-    ("max", "max h", "wait_max_s", 1),
-    ("slowdown", "slowdown", "slowdown_mean", 1),
-    ("bounded", "slowdown 60 s", BOUNDED, 2),
-)
-"""What is shown of each month: key, heading, metric, decimals.  The second slowdown counts run times as 60 s at least."""
+    ("mean", "mean wait h", "wait_mean_s", 2), ("p95", "95 % h", "wait_p95_s", 2), ("max", "max h", "wait_max_s", 1),
+    ("slowdown", "slowdown", "slowdown_mean", 1), ("bounded", "slowdown 60 s", paper.BOUNDED, 2),
+)  # fmt: skip
+"""The measures of each month: key, heading, metric, decimals.  The second slowdown counts run times as 60 s at least."""
 
 _SHARES: tuple[tuple[str, str, Number, str], ...] = (
     ("idle", "LSF*", lambda one: one.kept_idle, "LSF* idle"),
     *((f"placed_{policy}", policy, lambda one: one.placed, f"{policy} placed") for policy in ("EQ-5m", "EQ-0m")),
     *((f"busy_{policy}", policy, whole("utilisation_submit"), f"{policy} busy") for policy in ("LSF*", "Priority-bf")),
 )
-"""What is shown in percent of each month: key, policy, number, heading."""
+"""Numbers of each month, shown in percent: key, policy, number, heading."""
 
 
 def all_tables(months: Months) -> list[Table]:
     """Return every table in the order of the figures."""
-    title = "Figure 9: equal shares, by range of run time"
-    by_month = {name: summary(months, name) for name in SUMMARIES}
+    plain, equal = SUMMARIES["figure5-months"][1], SUMMARIES["figure10"][1][:3]
+    shown = [months.shown("1999-11")]
     return [
         figure_3(months),
         figure_4(months),
-        by_range(months, months.names, "figure5", "Figure 5 (a), (b): by range of run time", SUMMARIES["figure5-months"][1]),
-        *(by_month[name] for name in ("figure5-months", "figure7", "figure8")),
-        by_range(months, [months.shown("1999-11")], "figure9", title, SUMMARIES["figure10"][1][:3]),
-        *(by_month[name] for name in ("figure10", "reservations")),
+        by_range(months, months.names, "figure5", "Figure 5 (a), (b): by range of run time", plain),
+        *(summary(months, name) for name in ("figure5-months", "figure7", "figure8")),
+        by_range(months, shown, "figure9", "Figure 9: equal shares, by range of run time", equal),
+        *(summary(months, name) for name in ("figure10", "reservations")),
         shares(months),
     ]
 
@@ -244,7 +207,7 @@ def figure_3(months: Months) -> Table:
 
 
 def figure_4(months: Months) -> Table:
-    """Return how the 5 % of jobs that wait longest under LSF* are spread over the ranges of run time."""
+    """Return the spread over the ranges of run time of the 5 % of jobs that wait longest under LSF*."""
     month, lines = months.shown("2000-01"), []
     for label in RANGES:
         waits = [top_of_range(one, label) for one in months.at(month).runs("LSF*").values()]
@@ -259,7 +222,7 @@ def by_range(months: Months, names: Sequence[str], name: str, title: str, polici
     measures = [measure for measure in MEASURES if measure[0] != "max"]
     lines = []
     for month, label in product(names, RANGES):
-        line = [*cell("month", "month", month), *cell("range", "run time", label)]
+        line = [*cells(month=month), *cell("range", "run time", label)]
         for (key, heading, metric, decimals), policy in product(measures, policies):
             values = months.at(month).of(policy, in_range(label, metric))
             # Without its interval: there are many columns.
@@ -274,8 +237,7 @@ def summary(months: Months, name: str) -> Table:
     lines = []
     for month, policy in product(months.names, policies):
         at = months.at(month)
-        line = [*cell("month", "month", month), *cell("policy", "policy", policy)]
-        line += cell("replicas", "replicas", len(at.runs(policy)))
+        line = cells(month=month, policy=policy, replicas=len(at.runs(policy)))
         for key, heading, metric, decimals in MEASURES:
             line += means(key, heading, decimals, at.of(policy, whole(metric)), per=per(metric))
         lines.append(line)
@@ -283,10 +245,10 @@ def summary(months: Months, name: str) -> Table:
 
 
 def shares(months: Months) -> Table:
-    """Return in percent: what stood idle under specials, which jobs had a place at once, how busy the machine was."""
+    """Return in percent: idle time under specials, jobs with a place at once, and the use of the machine."""
     lines = []
     for month in months.names:
-        line = cell("month", "month", month)
+        line = cells(month=month)
         for key, policy, number, heading in _SHARES:
             line += means(key, heading, 1, months.at(month).of(policy, number), 100)
         lines.append(line)
@@ -304,18 +266,15 @@ _HEADINGS = {
 
 
 def all_pictures(months: Months) -> dict[str, Callable[[], Figure]]:
-    """Return what draws each picture, by name of file."""
-    pictures: dict[str, Callable[[], Figure]] = {
+    """Return functions that draw each picture, by name of file."""
+    january, november = months.shown("2000-01"), months.shown("1999-11")
+    return {
         "figure3": partial(draw_classes, months),
-        "figure4": partial(draw_longest, months, months.shown("2000-01")),
-        "figure5-ranges": partial(
-            draw_ranges, months, months.shown("2000-01"), SUMMARIES["figure5-months"][1], "Figure 5 (a), (b)"
-        ),
-        "figure9": partial(
-            draw_ranges, months, months.shown("1999-11"), SUMMARIES["figure10"][1][:3], "Figure 9: equal shares"
-        ),
+        "figure4": partial(draw_longest, months, january),
+        "figure5-ranges": partial(draw_ranges, months, january, SUMMARIES["figure5-months"][1], "Figure 5 (a), (b)"),
+        "figure9": partial(draw_ranges, months, november, SUMMARIES["figure10"][1][:3], "Figure 9: equal shares"),
+        **{name: partial(draw_months, months, name) for name in SUMMARIES},
     }
-    return pictures | {name: partial(draw_months, months, name) for name in SUMMARIES}
 
 
 def draw_classes(months: Months) -> Figure:
@@ -387,10 +346,10 @@ VERY_LONG = ("2000-02", "2000-03")
 MEAN, P95, LONGEST, SLOWDOWN = "wait_mean_s", "wait_p95_s", "wait_max_s", "slowdown_mean"
 WAITS = {"mean wait": MEAN, "95th percentile": P95, "max wait": LONGEST}
 SERVICE = {"mean wait": MEAN, "95th percentile": P95, "slowdown": SLOWDOWN}
-"""What every policy that favours short jobs is held to; the raw slowdown, as in the paper."""
+"""The measures by which policies that favour short jobs are judged; the raw slowdown, as in the paper."""
 
 DEPTHS = ("2", "4", "8", "16", "all")
-"""Numbers of reservations, beside one."""
+"""Numbers of reservations, in addition to one."""
 
 _HOURS = 1 / HOUR_S
 _ALL = "all months"
@@ -407,14 +366,13 @@ def row_1(months: Months) -> list[Claim]:
     return [
         _monthly_claim("1.lsf-is-worse", text, months, pairs),
         claim_of("1.backfills-are-alike", "FCFS-bf and Priority-bf lie within 25 % of each other, over the months", alike),
-    ]  # fmt: skip
+    ]
 
 
 def row_2(months: Months) -> list[Claim]:
     """Little of the machine is idle under specials."""
-    found = [below(*one, 0.04, " %", 100.0) for one in _by_month(months, "LSF*", lambda one: one.kept_idle)]
     text = "LSF*: less than 4 % of all processor time is idle under a special, every month"
-    return [claim_of("2.idle-under-specials", text, found[:-1], together=found[-1:])]
+    return [_bounded_claim("2.idle-under-specials", text, months, "LSF*", lambda one: one.kept_idle, below, 0.04, " %", 100.0)]
 
 
 def row_3(months: Months) -> list[Claim]:
@@ -423,7 +381,8 @@ def row_3(months: Months) -> list[Claim]:
     gap = difference(lsf, priority) if len(months.names) > 1 else {}
     found = [above("LSF* less Priority-bf, mean over the classes", gap, 0.0)] if gap else []
     note = " and ".join(
-        f"{name} {written(interval(list(values.values())))}" for name, values in (("LSF*", lsf), ("Priority-bf", priority))
+        f"{name} {evidence.written(interval(list(values.values())))}"
+        for name, values in (("LSF*", lsf), ("Priority-bf", priority))
     )
     text = "Mean waits of classes vary more from month to month (standard deviation / mean) under LSF* than Priority-bf"
     return [claim_of("3.lsf-varies-more", text, found, note)]
@@ -456,14 +415,16 @@ def row_4(months: Months) -> list[Claim]:
     gaps = [one for one in each if one]
     won = combined(lambda *gaps: fmean(1.0 if one < 0 else 0.0 if one else 0.5 for one in gaps), *gaps) if gaps else {}
     starved = [_difference(months, month, "SJF-bf", "LXF&W-bf", "max wait", LONGEST) for month in months.names]
+    # One comparison is enough for the claim that follows: the best of them decides.
+    decisive = next((some for said in (YES, OPEN) if (some := [one for one in starved if one.says == said])), starved)
+    text = "SJF-bf has a longer max wait than LXF&W-bf in at least one month (the paper: February)"
     return [
         _monthly_claim("4.short-first-is-better",
                        "LXF&W-bf and SJF-bf beat Priority-bf in mean wait, 95 % and slowdown, every month", months, pairs),
         claim_of("4.not-in-max-wait", "They do not beat it in max wait: over the months theirs is longer", longest),
         claim_of("4.sjf-mostly-better", "SJF-bf is better than LXF&W-bf in most months and measures",
                  [above("share of months and measures in which SJF-bf is better", won, 0.5)]),
-        _any_claim("4.sjf-starves", "SJF-bf has a longer max wait than LXF&W-bf in at least one month (the paper: February)",
-                   starved),
+        replace(claim_of("4.sjf-starves", text, decisive), answers=answers_of(starved)),
     ]  # fmt: skip
 
 
@@ -490,11 +451,11 @@ def row_6(months: Months) -> list[Claim]:
     falls = {month: months.at(month).ratio("LXF&W-bf", "/immediate", slowdown) for month in months.names}
     falls[_ALL] = months.ratio("LXF&W-bf", "/immediate", slowdown)
     fall = [above(*one, 2.0, is_ratio=True) for one in falls.items()]
-    kept = {
+    of_others = {
         f"/immediate / none, {name}": months.ratio("/immediate", "LXF&W-bf", longer(key)) for name, key in WAITS.items()
     }
-    unharmed = [below(*one, 1.1, is_ratio=True) for one in kept.items()]
-    unchanged = [inside(*one, 0.9, 1.1, is_ratio=True) for one in kept.items()]
+    unharmed = [below(*one, 1.1, is_ratio=True) for one in of_others.items()]
+    unchanged = [inside(*one, 0.9, 1.1, is_ratio=True) for one in of_others.items()]
     return [
         claim_of("6.slowdown-falls", "Immediate service makes the mean slowdown less than half, every month", fall[:-1],
                  together=fall[-1:]),
@@ -519,7 +480,13 @@ def row_7(months: Months) -> list[Claim]:
     ]
     gaps = months.more("EQ-5m", "EQ-5m/>50hr", longest)
     cut = [above(f"EQ-5m - EQ-5m/>50hr, max wait {_VERY_LONG_JOBS}", gaps, 0.0, " h", _HOURS)]
-    placed = [above(*one, 0.99, " %", 100.0) for one in _by_month(months, "EQ-5m", lambda one: one.placed)]
+    alike = []
+    for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
+        compared = ("EQ-0m", "EQ-5m", whole(key))
+        ratio = inside(f"EQ-0m / EQ-5m, {name}", months.ratio(*compared), 0.9, 1.1, is_ratio=True)
+        gap = inside(f"EQ-0m - EQ-5m, {name}", months.more(*compared), -300.0, 300.0, " s")
+        alike.append(gap if key != SLOWDOWN and ratio.says != YES else ratio)
+    at_once = "EQ-5m gives more than 99 % of the jobs a place when they arrive, every month"
     return [
         _monthly_claim("7.p95-is-lower", "EQ-5m has a lower 95th percentile of wait than /immediate, every month",
                        months, [("/immediate", "EQ-5m", "95th percentile", P95)]),
@@ -527,21 +494,9 @@ def row_7(months: Months) -> list[Claim]:
                  comparable),
         claim_of("7.longest-jobs-wait", "In February and March jobs above 100 h wait at most far longer under EQ-5m", high),
         claim_of("7.over-50h-cuts-it", "EQ-5m/>50hr shortens the longest wait of jobs above 100 h, over the months", cut),
-        claim_of("7.interval-hardly-matters", "EQ-0m is as EQ-5m: waits within 10 % or 5 min, slowdown within 10 %",
-                 _interval_matters(months)),
-        claim_of("7.placed-at-once", "EQ-5m gives more than 99 % of the jobs a place when they arrive, every month",
-                 placed[:-1], together=placed[-1:]),
+        claim_of("7.interval-hardly-matters", "EQ-0m is as EQ-5m: waits within 10 % or 5 min, slowdown within 10 %", alike),
+        _bounded_claim("7.placed-at-once", at_once, months, "EQ-5m", lambda one: one.placed, above, 0.99, " %", 100.0),
     ]  # fmt: skip
-
-
-def _interval_matters(months: Months) -> list[EvidenceItem]:
-    found = []
-    for name, key in (*WAITS.items(), ("slowdown", SLOWDOWN)):
-        compared = ("EQ-0m", "EQ-5m", whole(key))
-        ratio = inside(f"EQ-0m / EQ-5m, {name}", months.ratio(*compared), 0.9, 1.1, is_ratio=True)
-        gap = inside(f"EQ-0m - EQ-5m, {name}", months.more(*compared), -300.0, 300.0, " s")
-        found.append(gap if key != SLOWDOWN and ratio.says != YES else ratio)
-    return found
 
 
 def row_8(months: Months) -> list[Claim]:
@@ -559,43 +514,35 @@ def row_8(months: Months) -> list[Claim]:
 
 
 def row_9(months: Months) -> list[Claim]:
-    """How long the waits under LSF* are, and whose."""
-    most = [above(*one, 0.5, " %", 100.0) for one in _by_month(months, "LSF*", _hours_share)]
-    longest = [above(*one, 100 * HOUR_S, " h", _HOURS) for one in _by_month(months, "LSF*", whole(LONGEST))]
+    """The length of waits under LSF*, and the run times of the jobs with the longest ones."""
+
+    def hours_share(one: Origin2000Figures) -> float:
+        waits = [float(each["wait_mean_s"] or 0) / HOUR_S for each in one.classes.values()]
+        return sum(1 <= wait < 100 for wait in waits) / len(waits)
+
+    def top_share(label: str, one: Origin2000Figures) -> float:
+        return len(top_of_range(one, label)) / len(one.top) if one.top else 0.0
+
     scattered = [
-        above(f"{label}, share of the 5 %", months.of("LSF*", partial(_top_share, label=label)), 0.0, " %", 100.0)
+        above(f"{label}, share of the 5 %", months.of("LSF*", partial(top_share, label)), 0.0, " %", 100.0)
         for label in _SHORT_RANGES
     ]
+    text = "LSF*: most classes wait hours or tens of hours (1 to 100) on average, every month"
+    most = "LSF*: the longest wait is above 100 h, every month"
     return [
-        claim_of("9.hours-or-tens", "LSF*: most classes wait hours or tens of hours (1 to 100) on average, every month",
-                 most[:-1], together=most[-1:]),
-        claim_of("9.max-hundreds", "LSF*: the longest wait is above 100 h, every month", longest[:-1], together=longest[-1:]),
+        _bounded_claim("9.hours-or-tens", text, months, "LSF*", hours_share, above, 0.5, " %", 100.0),
+        _bounded_claim("9.max-hundreds", most, months, "LSF*", whole(LONGEST), above, 100 * HOUR_S, " h", _HOURS),
         claim_of("9.at-all-run-times", "LSF*: the 5 % that wait longest are of every range of run time, below 1 min too",
                  scattered),
     ]  # fmt: skip
 
 
-def _hours_share(one: Origin2000Figures) -> float:
-    """Return the share of the classes whose mean wait is 1 to 100 hours."""
-    waits = [float(each["wait_mean_s"] or 0) / HOUR_S for each in one.classes.values()]
-    return sum(1 <= wait < 100 for wait in waits) / len(waits)
-
-
-def _top_share(one: Origin2000Figures, label: str) -> float:
-    """Return the share of one range of run time among the 5 % that waited longest."""
-    return len(top_of_range(one, label)) / len(one.top) if one.top else 0.0
-
-
-ROWS: tuple[Callable[[Months], list[Claim]], ...] = (
-    row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9,
-)  # fmt: skip
+ROWS: tuple[Callable[[Months], list[Claim]], ...] = (row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9)
 """The claims of section 4: the rows (1) to (9) of R004 in docs/spec/papers.md."""
 
 
-def _ratios_within(
-    months: Months, one: str, other: str, measures: Mapping[str, str], bound: float
-) -> list[EvidenceItem]:
-    """Compare two policies over all months: the ratio of each measure lies within the bound, either way."""
+def _ratios_within(months: Months, one: str, other: str, measures: Mapping[str, str], bound: float) -> list[EvidenceItem]:
+    """Compare two policies over all months: the ratio of each measure lies within the bound in both directions."""
     ratios = {f"{one} / {other}, {name}": months.ratio(one, other, whole(key)) for name, key in measures.items()}
     return [inside(label, values, 1 / bound, bound, is_ratio=True) for label, values in ratios.items()]
 
@@ -610,16 +557,19 @@ def _monthly_claim(name: str, text: str, months: Months, pairs: Sequence[tuple[s
     return claim_of(name, text, found, together=together)
 
 
-def _by_month(months: Months, policy: str, number: Number) -> list[tuple[str, Values]]:
-    """Return a number of the replicas by month, and last its mean over the months."""
-    by_month: list[tuple[str, Values]] = [(month, months.at(month).of(policy, number)) for month in months.names]
-    return [*by_month, (_ALL, months.of(policy, number))]
-
-
-def _any_claim(name: str, text: str, findings: Sequence[EvidenceItem]) -> Claim:
-    """Return a claim that one comparison is enough for: the best of them decides."""
-    decisive = next((some for said in (YES, OPEN) if (some := [one for one in findings if one.says == said])), findings)
-    return replace(claim_of(name, text, decisive), answers=answers_of(findings))
+def _bounded_claim(
+    name: str,
+    text: str,
+    months: Months,
+    policy: str,
+    number: Number,
+    make: Callable[..., EvidenceItem],
+    bound: float,
+    *unit: str | float,
+) -> Claim:
+    """Return the claim that in every month a number lies on one side of a bound; ``unit``: its unit and factor when shown."""
+    found = [make(month, months.at(month).of(policy, number), bound, *unit) for month in months.names]
+    return claim_of(name, text, found, together=[make(_ALL, months.of(policy, number), bound, *unit)])
 
 
 def _difference(
@@ -635,22 +585,22 @@ def _unit(key: str) -> tuple[str, float]:
 
 
 # ------------------------------------------------------------------------------------------------ the workload, as printed
-# Classes and demands of Table 4 stand with the generator (``workloads/origin2000/tables.py``); here is what it does not need.
+# Classes and demands of Table 4 stand with the generator (``workloads/origin2000/tables.py``); this is the rest.
 
 TOTAL_JOBS = {
     "1999-10": 9974, "1999-11": 7348, "1999-12": 5863, "2000-01": 7046, "2000-02": 8122, "2000-03": 7034,
 }  # fmt: skip
-"""Table 4: the total of each month, to which its twelve classes must add up."""
+"""Table 4: the total of each month, the sum of its twelve classes."""
 
 ROUNDING_POINTS = 2
-"""By how many points the demands of twelve classes, each rounded, may miss the overall demand."""
+"""The most points by which the demands of twelve classes, each rounded, may miss the overall demand."""
 
 LARGE_PERCENT, LARGE_MONTHS = 30, 4
 """Section 3: "the large jobs (lj) have high demand (i.e., over 30 % ...) during four of the months"."""
 
 MT_LJ_PERCENT = (10, 15)
 LT_MJ_PERCENT = (1, 5)
-"""Section 3: what these classes demand each month."""
+"""Section 3: the demands of these classes each month."""
 
 PERIODS = {"peak": tuple(range(9, 18)), "intermediate": (7, 8, *range(18, 24)), "low": tuple(range(7))}
 """Section 3, Figure 1: "three periods (peak, intermediate, and low) of relatively stable job arrival rate"; the hours are ours
@@ -666,25 +616,20 @@ STATEMENTS = {
         "25 to 35 % of the jobs of each class use less than a tenth of the memory they request",
         ("used below 10 % of memory, least of the classes", "used below 10 % of memory, most of the classes"),
     ),
-    "F.serial-memory": (
-        "About half (40 to 65 %) of the serial jobs request more than 512 MB", ("serial jobs that request over 512 MB",)
-    ),
-    "F.over-an-hour": (
-        "12 to 33 % of the jobs that request over an hour end within a minute",
-        ("requested over 1 h, ended within 1 min",),
-    ),
-    "F.over-ten-hours": (
-        "11 to 42 % of the jobs that request over ten hours end within a minute",
-        ("requested over 10 h, ended within 1 min",),
-    ),
-}
-"""Sections 2.4 and 3: claim, what is said, and the statistics of a month that it is about.  The paper says some of it of weekday
-peaks; here it is of whole months."""
+    "F.serial-memory": ("About half (40 to 65 %) of the serial jobs request more than 512 MB",
+                        ("serial jobs that request over 512 MB",)),
+    "F.over-an-hour": ("12 to 33 % of the jobs that request over an hour end within a minute",
+                       ("requested over 1 h, ended within 1 min",)),
+    "F.over-ten-hours": ("11 to 42 % of the jobs that request over ten hours end within a minute",
+                         ("requested over 10 h, ended within 1 min",)),
+}  # fmt: skip
+"""Sections 2.4 and 3: claim, statement, and the statistics of a month behind it.  Some statements of the paper are about weekday
+peaks; here they are about whole months."""
 
 
 # ------------------------------------------------------------------------------------------------ the workload, as drawn
-# These claims are of numbers, not of policies: one holds if it is true of every month.  The generator draws a month again until
-# what is said of run times and memory is true of it (docs/papers/origin2000.md), so those claims check the generator.
+# These claims are about numbers, not policies: one holds if it is true of every month.  The generator draws a month again until
+# the statements on run times and memory are true (docs/papers/origin2000.md), so those claims check the generator.
 
 _FIGURE_1 = "2000-03"
 _LARGE = tuple(name for name in CLASSES if name.endswith("_lj"))
@@ -703,7 +648,7 @@ def table_4(drawn: Sequence[DrawnMonth]) -> Table:
     lines = []
     for name, month in MONTHS.items():
         mine = [one for one in drawn if one.month == name]
-        line = [*cell("month", "month", name), *cell("jobs", "jobs", TOTAL_JOBS[name])]
+        line = cells(month=name, jobs=TOTAL_JOBS[name])
         line += cell("jobs_sum", "classes", sum(month.counts))
         for key, overall, classes in (
             ("procs", month.procs_overall, month.procs_percent), ("memory", month.memory_overall, month.memory_percent)
@@ -725,13 +670,12 @@ def figure_1(drawn: Sequence[DrawnMonth]) -> Table:
     for hour in range(24):
         period = next(name for name, hours in PERIODS.items() if hour in hours)
         arrivals = [one.hourly[hour] for one in drawn if one.month == month]
-        line = [*cell("hour", "hour", hour), *cell("period", "period", period)]
-        lines.append(line + means("arrivals", "arrivals", 1, arrivals))
+        lines.append(cells(hour=hour, period=period) + means("arrivals", "arrivals", 1, arrivals))
     return table_of_lines("figure1", f"Figure 1: arrivals in each hour, Mondays to Fridays, {month}", lines)
 
 
 def statistics(drawn: Sequence[DrawnMonth]) -> Table:
-    """Return the smallest and the largest value of each statistic of the drawn months, beside what the paper says."""
+    """Return the least and the largest value of each statistic of the drawn months, next to those of the paper."""
     lines = []
     for name, (low, high) in drawn[0].ranges.items():
         values = [one.statistics[name] for one in drawn]
@@ -749,56 +693,42 @@ def _printed_share(month: str, classes: Sequence[str]) -> int:
 
 
 def workload_claims(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figures]) -> list[Claim]:
-    """Return the claims A (Table 4) and F (what is said of the jobs); ``runs``: where the jobs of a class were counted."""
+    """Return the claims A (Table 4) and F (statements on the jobs); ``runs``: runs that counted the jobs of each class."""
     return [*_claims_of_table_4(drawn, runs), _claim_of_periods(drawn), *_claims_of_statements(drawn)]
 
 
 def _claims_of_table_4(drawn: Sequence[DrawnMonth], runs: Sequence[Origin2000Figures]) -> list[Claim]:
     sums = [sum(month.counts) == TOTAL_JOBS[name] for name, month in MONTHS.items()]
     whole = [one for one in runs if one.case.days is None]
-    counted = [
-        all(
-            one.classes[name]["jobs"] == count
-            for name, count in zip(CLASSES, MONTHS[one.case.month].counts, strict=True)
-        )
-        for one in whole
-    ]
-    gaps = [
-        gap
-        for month in MONTHS.values()
-        for gap in (sum(month.procs_percent) - month.procs_overall, sum(month.memory_percent) - month.memory_overall)
-    ]
-    drawn_gaps = [
-        gap
-        for one in drawn
-        for gap in (
-            sum(one.procs) - MONTHS[one.month].procs_overall, sum(one.memory) - MONTHS[one.month].memory_overall
-        )
-    ]
+    counted = [[one.classes[name]["jobs"] for name in CLASSES] == list(MONTHS[one.case.month].counts) for one in whole]
+
+    def gaps(demands: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> list[float]:
+        """Return how far demands for processors and memory miss the overall demands of their months, in points."""
+        each = ((MONTHS[name], procs, memory) for name, procs, memory in demands)
+        return [
+            gap
+            for month, procs, memory in each
+            for gap in (sum(procs) - month.procs_overall, sum(memory) - month.memory_overall)
+        ]
+
+    printed_gaps = gaps((name, month.procs_percent, month.memory_percent) for name, month in MONTHS.items())
+    drawn_gaps = gaps((one.month, one.procs, one.memory) for one in drawn)
     large = [name for name in MONTHS if _printed_share(name, _LARGE) > LARGE_PERCENT]
+    as_printed = [(round(one.share(_LARGE)) > LARGE_PERCENT) == (one.month in large) for one in drawn]
+    by_month = {month: [one.share(_LARGE) for one in drawn if one.month == month] for month in MONTHS}
+    shares = ", ".join(f"{month} {min(each):.1f} to {max(each):.1f}" for month, each in by_month.items() if each)
     return [
         _claim("A.counts-add-up", "The classes of Table 4 add up to its totals; the simulated months have exactly these jobs",
                sums, counted, f"{sum(sums)} of 6 printed totals, {sum(counted)} of {len(whole)} simulated months"),
         _claim("A.demands-add-up", "The demands of the classes add up to the overall demand within 2 points",
-               [abs(gap) <= ROUNDING_POINTS for gap in gaps],
-               [abs(gap) <= ROUNDING_POINTS for gap in drawn_gaps],
-               f"printed: {min(gaps):+} to {max(gaps):+} points; drawn: {min(drawn_gaps):+.2f} to {max(drawn_gaps):+.2f}"),
+               [abs(gap) <= ROUNDING_POINTS for gap in printed_gaps], [abs(gap) <= ROUNDING_POINTS for gap in drawn_gaps],
+               f"printed: {min(printed_gaps):+} to {max(printed_gaps):+} points; "
+               f"drawn: {min(drawn_gaps):+.2f} to {max(drawn_gaps):+.2f}"),
         _claim("A.lj-over-30", "The lj demand over 30 % of the processors in four of the months, and the same months drawn",
-               [len(large) == LARGE_MONTHS], _large_as_printed(drawn, large),
-               f"printed: in {', '.join(large)}; drawn: {_large_text(drawn)}"),
+               [len(large) == LARGE_MONTHS], as_printed, f"printed: in {', '.join(large)}; drawn: {shares}"),
         _class_claim("A.mt_lj", drawn, "mt_lj", MT_LJ_PERCENT),
         _class_claim("A.lt_mj", drawn, "lt_mj", LT_MJ_PERCENT),
     ]  # fmt: skip
-
-
-def _large_as_printed(drawn: Sequence[DrawnMonth], large: Sequence[str]) -> list[bool]:
-    """Tell of each drawn month whether its lj demand over 30 %, in whole percents, if and only if the printed ones do."""
-    return [(round(one.share(_LARGE)) > LARGE_PERCENT) == (one.month in large) for one in drawn]
-
-
-def _large_text(drawn: Sequence[DrawnMonth]) -> str:
-    by_month = {month: [one.share(_LARGE) for one in drawn if one.month == month] for month in MONTHS}
-    return ", ".join(f"{month} {min(all_):.1f} to {max(all_):.1f}" for month, all_ in by_month.items() if all_)
 
 
 def _class_claim(name: str, drawn: Sequence[DrawnMonth], which: str, bounds: tuple[int, int]) -> Claim:
@@ -806,44 +736,39 @@ def _class_claim(name: str, drawn: Sequence[DrawnMonth], which: str, bounds: tup
     low, high = bounds
     shares = {month: _printed_share(month, [which]) for month in MONTHS}
     mine = [one.share([which]) for one in drawn]
-    claim = _claim(
-        name,
-        f"The {which} demand {low} to {high} % of the processors each month",
-        [low <= share <= high for share in shares.values()],
-        [low <= round(share) <= high for share in mine],
-        f"printed: {', '.join(f'{month} {share}' for month, share in shares.items())}; "
-        f"drawn: {min(mine):.1f} to {max(mine):.1f}",
-    )
+    printed = ", ".join(f"{month} {share}" for month, share in shares.items())
+    numbers = f"printed: {printed}; drawn: {min(mine):.1f} to {max(mine):.1f}"
+    of_printed = [low <= share <= high for share in shares.values()]
+    of_drawn = [low <= round(share) <= high for share in mine]
+    text = f"The {which} demand {low} to {high} % of the processors each month"
+    claim = _claim(name, text, of_printed, of_drawn, numbers)
     outside = {month: share for month, share in shares.items() if not low <= share <= high}
-    is_as_table = all(
-        (low <= round(share) <= high) == (one.month not in outside) for one, share in zip(drawn, mine, strict=True)
-    )
+    is_as_table = of_drawn == [one.month not in outside for one in drawn]
     if not outside or not is_as_table:
         return claim
     prints = ", ".join(f"{share} % for {month}" for month, share in outside.items())
     why = f"the text says {low} to {high} %, Table 4 prints {prints}; the generated months follow the table"
-    return replace(claim, verdict=CONTRADICTED, why=why)
+    return replace(claim, verdict=record.CONTRADICTED, why=why)
 
 
 def _claim_of_periods(drawn: Sequence[DrawnMonth]) -> Claim:
     """Return whether every hour of a busier period of weekdays has more arrivals than every hour of a quieter one."""
+
+    def separation(one: DrawnMonth, busier: str, quieter: str) -> float:
+        least = min(one.hourly[hour] for hour in PERIODS[busier])
+        most = max(one.hourly[hour] for hour in PERIODS[quieter])
+        return math.inf if not most else least / most
+
     findings = []
     for month in dict.fromkeys(one.month for one in drawn):
-        for busier, quieter in (("peak", "intermediate"), ("intermediate", "low")):
-            ratios = [_separation(one, busier, quieter) for one in drawn if one.month == month]
-            findings.append(above(f"{month} {busier} / {quieter}", ratios, 1.0, is_ratio=True))
+        for pair in (("peak", "intermediate"), ("intermediate", "low")):
+            ratios = [separation(one, *pair) for one in drawn if one.month == month]
+            findings.append(above(f"{month} {' / '.join(pair)}", ratios, 1.0, is_ratio=True))
     text = (
         "Arrivals of weekdays have three periods: the quietest hour of one is busier than the busiest of the next, peak, "
         "intermediate, low"
     )
     return claim_of("F.arrival-periods", text, findings)
-
-
-def _separation(one: DrawnMonth, busier: str, quieter: str) -> float:
-    """Return the arrivals of the quietest hour of a busier period over those of the busiest hour of a quieter one."""
-    least = min(one.hourly[hour] for hour in PERIODS[busier])
-    most = max(one.hourly[hour] for hour in PERIODS[quieter])
-    return math.inf if not most else least / most
 
 
 def _claims_of_statements(drawn: Sequence[DrawnMonth]) -> list[Claim]:
@@ -862,89 +787,79 @@ def _claims_of_statements(drawn: Sequence[DrawnMonth]) -> list[Claim]:
 def _claim(name: str, text: str, of_printed: Sequence[bool], of_drawn: Sequence[bool], numbers: str) -> Claim:
     """Return a claim that holds if it is true of every printed and every drawn month."""
     says = [YES if is_true else NO for is_true in (*of_printed, *of_drawn)]
-    verdict = verdict_of(says)
     answers = {answer: says.count(answer) for answer in (YES, NO) if answer in says}
-    return Claim(name, text, verdict, numbers, answers)
+    return Claim(name, text, evidence.verdict_of(says), numbers, answers)
 
 
-# ------------------------------------------------------------------------------------------------ what is known of the claims
+# ------------------------------------------------------------------------------------------------ known verdicts
 
 _CALM = (
-    "the generated months are probably calmer than the real ones: arrivals know nothing of each other, where users submit in "
-    "batches, and the machine is empty a week before the month"
+    "the generated months are probably calmer than the real ones: their arrivals are independent of each other, while users "
+    "submit in batches, and the machine is empty a week before the month"
 )
-_ONE_JOB = "a longest wait is that of one job, and which one changes with every decision before it"
+_ONE_JOB = "a longest wait is that of one job, and every earlier decision may make it another job"
 
 WHY: Mapping[str, str] = {
-    "1.lsf-is-worse": f"{_CALM}; where nearly nobody waits, the order of two policies is chance",
-    "1.backfills-are-alike": f"{_CALM}; both wait so little that a few jobs decide the ratio",
+    "1.lsf-is-worse": f"{_CALM}. If hardly any job waits, the order of two policies is chance",
+    "1.backfills-are-alike": f"{_CALM}. Waits are so short under both that a few jobs decide the ratio",
     "2.idle-under-specials": (
-        "where the generated months ask for much memory (March, January) waits under LSF* reach the reserve waits of the "
-        "classes, and each job that has a special then keeps a host half empty until it fits"
+        "in generated months that ask for much memory (March, January) waits under LSF* reach the reserve waits of the classes. "
+        "Each job that has a special then keeps a host half empty until it fits"
     ),
     "3.lsf-varies-more": (
         "this variation is relative, and under Priority-bf the mean waits of most classes are minutes: a few jobs make a large "
         "share of little. In hours LSF* varies more"
     ),
-    "4.short-first-is-better": f"{_CALM}; where hardly anybody waits, who is first hardly matters",
+    "4.short-first-is-better": f"{_CALM}. If hardly any job waits, the order of jobs hardly matters",
     "4.not-in-max-wait": _ONE_JOB,
-    "6.others-unharmed": f"{_CALM}; where waits are short, what guests cost is a larger share of them",
-    "6.others-unchanged": f"{_CALM}; where waits are short, small changes are large shares",
-    "7.p95-is-lower": f"{_CALM}; the 95th percentile is minutes under both",
-    "7.rest-is-comparable": f"{_CALM}; equal shares keep nobody waiting while there is memory, backfilling does",
-    "7.longest-jobs-wait": f"{_CALM}; hosts are seldom shared so long that the longest jobs lose much",
+    "6.others-unharmed": f"{_CALM}. The cost of trial runs is a larger share of short waits",
+    "6.others-unchanged": f"{_CALM}. Small changes are large shares of short waits",
+    "7.p95-is-lower": f"{_CALM}. The 95th percentile is minutes under both",
+    "7.rest-is-comparable": f"{_CALM}. Under equal shares no job waits while there is memory; under backfilling jobs do",
+    "7.longest-jobs-wait": f"{_CALM}. Hosts are seldom shared so long that the longest jobs lose much",
     "7.over-50h-cuts-it": _ONE_JOB,
     "7.interval-hardly-matters": _ONE_JOB,
     "7.placed-at-once": (
-        "a job is not placed only when no host has its memory: in months of high load the generated requests, independent of "
-        "the hour and of each other, fill the memory of all eight hosts more often than the real ones did"
+        "a job is not placed only when no host has its memory. The generated requests are independent of the hour and of each "
+        "other: in months of high load they fill the memory of all eight hosts more often than the real ones did"
     ),
-    "5.one-reservation-is-enough": "both wait so little in calm months that a few jobs decide the ratio",
+    "5.one-reservation-is-enough": "in calm months waits are so short under both that a few jobs decide the ratio",
     "8.high-load-differs-more": (
-        "the paper calls a month high by its demand for processors; in the generated months memory decides as much, and January "
+        "the paper calls a month high by its demand for processors. In the generated months memory decides as much: January "
         "and March, which count as low, demand 74 and 78 % of it, no less than December (72 %) and February (74 %)"
     ),
-    "9.hours-or-tens": f"{_CALM}; in calm months serial classes wait minutes",
+    "9.hours-or-tens": f"{_CALM}. In calm months serial classes wait minutes",
     "9.max-hundreds": _CALM,
 }
-"""By name of claim."""
+"""The best explanation of claims that do not hold, by name."""
 
 EXPECTED: Mapping[str, str] = {
-    "A.lt_mj": CONTRADICTED,
-    "2.idle-under-specials": FAILS,
-    "3.lsf-varies-more": UNDECIDED,
-    "4.short-first-is-better": UNDECIDED,
-    "4.sjf-mostly-better": UNDECIDED,
-    "6.others-unharmed": UNDECIDED,
-    "6.others-unchanged": UNDECIDED,
-    "7.p95-is-lower": UNDECIDED,
-    "7.rest-is-comparable": UNDECIDED,
-    "7.interval-hardly-matters": UNDECIDED,
-    "7.placed-at-once": FAILS,
-    "8.high-load-differs-more": UNDECIDED,
-    "9.hours-or-tens": UNDECIDED,
-    "9.max-hundreds": FAILS,
-}
-"""The verdicts that are known of six months and ten replicas (docs/papers/origin2000-results.md), by name of claim; the
-others hold.
+    "A.lt_mj": record.CONTRADICTED,
+    **dict.fromkeys(("2.idle-under-specials", "7.placed-at-once", "9.max-hundreds"), record.FAILS),
+    **dict.fromkeys((
+        "3.lsf-varies-more", "4.short-first-is-better", "4.sjf-mostly-better", "6.others-unharmed", "6.others-unchanged",
+        "7.p95-is-lower", "7.rest-is-comparable", "7.interval-hardly-matters", "8.high-load-differs-more", "9.hours-or-tens",
+    ), record.UNDECIDED),
+}  # fmt: skip
+"""The known verdicts of six months and ten replicas (docs/papers/origin2000-results.md), by name of claim; the others hold.
 
-What is no verdict here may become either with other seeds, and claims that fail in some months need not in those of a smaller
-study: of these a check expects nothing.  ``WHY`` explains each that does not hold.
+An undecided claim may hold or fail with other seeds, and a claim that fails in some months need not fail in those of a smaller
+study: a check expects nothing of either.  ``WHY`` explains each that does not hold.
 """
 
 METHOD = (
     "Each replica is the month drawn with another seed. A comparison is *yes* if the whole 95 % interval over the replicas "
-    "(paired by seed, Student's t; ratios by their logarithms) lies on the claimed side, *no* if it lies wholly on the other, "
-    "else *open*. A claim holds if all its comparisons say yes, does not hold if one says no, else it is not decidable with "
-    'these replicas; one of *at least one month* holds if one says yes. Bounds that the paper leaves open ("similar": 25 %, '
-    '"comparable": twice) are ours. Slowdowns that decide are raw, as in the paper; the tables also have them bounded by a '
-    "minute (run times count as 60 s at least, and no slowdown below 1).",
-    "A claim of *every month* is a conjunction: 1.lsf-is-worse is six months x three measures x two policies, 36 comparisons "
-    "that must all say yes. One that is open keeps the claim open, however clear the others are. And where two policies do not "
-    "differ at all, a comparison still says *no* once in forty times, so of many one may say it for nothing. Therefore the "
-    "counts stand beside each verdict, and below it what the same comparisons say over all months together (the mean "
-    "over the months of each replica). This second reading is no part of any verdict, and was added after the rules.",
-    "Claims A and F are of the workload: counted, an answer for each month, no intervals but for the periods. The generator "
-    "draws a month again until what F says of its jobs is true, so F holds by construction: it checks the generator.",
+    "(paired by seed, Student's t; ratios by their logarithms) lies on the claimed side. It is *no* if the interval lies on the "
+    "other side, else *open*. A claim holds if all its comparisons say yes, and does not hold if one says no. Else it is not "
+    "decidable with these replicas. A claim about *at least one month* holds if one says yes. Bounds that the paper leaves open "
+    '("similar": 25 %, "comparable": twice) are ours. Slowdowns that decide are raw, as in the paper; the tables also have them '
+    "bounded by a minute (run times count as 60 s at least, and no slowdown below 1).",
+    "A claim about *every month* is a conjunction: 1.lsf-is-worse is six months x three measures x two policies, 36 comparisons "
+    "that must all say yes. One open comparison leaves the claim open, however clear the others are. And if two policies do not "
+    "differ at all, a comparison still says *no* once in forty times, so one of many may say it by chance. Therefore the "
+    "counts stand next to each verdict, and below it the same comparisons over all months together (the mean over the months of "
+    "each replica). This second reading is no part of any verdict, and was added after the rules.",
+    "Claims A and F are about the workload: counted, an answer for each month, no intervals but for the periods. The generator "
+    "draws a month again until the statements F about its jobs are true, so F holds by construction: it checks the generator.",
 )
-"""How a claim is judged, a paragraph each."""
+"""Paragraphs on how a claim is judged."""

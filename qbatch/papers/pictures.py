@@ -1,4 +1,4 @@
-"""What the pictures of all papers share: an empty one with its title, bars and lines of means with 95 % intervals, its end."""
+"""The common parts of the pictures of papers: titles, bars and lines of means with 95 % intervals, legends and captions."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 0.8
-"""How much of the room of one place its bars take together."""
+"""The share of the width of one place that its bars fill together."""
 
 
 def new_picture(height: float, title: str, name: str | None = None) -> Figure:
-    """Return an empty picture of this height in inches; ``name``: stands behind the title."""
+    """Return an empty picture of this height in inches; ``name`` follows the title."""
     return new_figure(PlotRange(name or "", (), 1, LogClock(), 0, 1, None if name else title), height, title)
 
 
 def shift(place: int, count: int, width: float = WIDTH) -> float:
-    """Return how far from the middle of a place one of several bars or points stands."""
+    """Return the distance of one of several bars or points from the middle of its place."""
     return (place - (count - 1) / 2) * width / count
 
 
-def bars(
-    axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str
-) -> None:
-    """Draw the bars of one of ``count`` series, with the intervals of those of several values; one without values is left out.
+def bars(axes: Axes, at: ArrayLike, values: Sequence[Values | Sequence[float]], place: int, count: int, label: str) -> None:
+    """Draw the bars of one of ``count`` series, with the intervals of bars of several values; a bar without values is left out.
 
-    ``at``: the middles of the places.  ``values``: of each bar, the values of the replicas.
+    ``at``: the middles of the places.  ``values``: for each bar, the values of the replicas.
     """
     found = [interval(listed(each)) for each in values]
     means, halves = [one.mean or 0.0 for one in found], [half(one) or 0.0 for one in found]
@@ -57,10 +55,11 @@ def curve(
     **look: Any,
 ) -> None:
     """Draw a line through means, each times a factor, with their intervals; a place without values is left out."""
-    found = [(place, interval(listed(each))) for place, each in zip(at, values, strict=True)]
-    where = [place for place, one in found if one.mean is not None and place is not None]
-    means = [factor * one.mean for _, one in found if one.mean is not None]
-    halves = [factor * (half(one) or 0.0) for _, one in found if one.mean is not None]
+    each = [(place, interval(listed(one))) for place, one in zip(at, values, strict=True)]
+    found = [(place, one) for place, one in each if one.mean is not None]
+    where = [place for place, _ in found if place is not None]
+    means = [factor * (one.mean or 0.0) for _, one in found]
+    halves = [factor * (half(one) or 0.0) for _, one in found]
     axes.errorbar(where, means, halves if has_bars else None, capsize=1.5, elinewidth=0.6, **look)
 
 

@@ -1,10 +1,10 @@
-"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU 2003: what is run.
+"""Islam, Balaji, Sadayappan and Panda, "QoPS: A QoS based scheme for Parallel Job Scheduling", OSU 2003: its runs.
 
-Source: papers/qops-deadline-scheduling.txt, sections 4 and 5; every reading is that of docs/spec/papers.md 2.8, its rules
-by number. A *trace* is where jobs come from; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a
-generated log of a seed of its own.  A *group* is one subset at one load under every scheme; its log and its reference
-schedules are made once for all settings.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings
-called presets were picked because with them its order appears, and stronger settings of the same rivals are run beside them.
+Source: papers/qops-deadline-scheduling.txt, sections 4 and 5, as docs/spec/papers.md 2.8 reads them, with its rules by number.
+A *trace* is a source of jobs; a *subset* is a replica: 5,000 jobs of a log that no other subset has, or a generated log with a
+seed of its own.  A *group* is one subset at one load under every scheme; its log and its reference schedules are made once for
+all settings.  The paper leaves price, order and backtracks of QoPS's rivals open: the settings called presets were picked
+because with them its order appears.  Stronger settings of the same rivals are run, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from qbatch.metrics.machine import utilisation_makespan
 from qbatch.metrics.per_job import job_metrics, job_times
 from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.machine import Machine, one_host
+from qbatch.model.machine import one_host
 from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.policies import load_policy
@@ -41,13 +42,13 @@ SCHEMES = {
     MSB_FRACTION: "msb:order=ast,price=fraction,others=reject",
     MRT_LLF: "mrt:key=llf,backtracks=10,others=reject",
 }
-"""The schemes by the names of the tables, and what ``qbatch replay -p`` calls them."""
+"""The schemes: their names in the tables, and for ``qbatch replay -p``."""
 
 PRESETS = (MSB, MRT)
 """The settings of QoPS's rivals that were picked because with them the paper's order appears."""
 
 STRONGER = (MSB_FRACTION, MRT_LLF)
-"""The other settings of the same rivals, as defensible, and always shown beside the presets."""
+"""The other settings of the same rivals, as defensible, and always shown next to the presets."""
 
 REFERENCES = {EASY: "easy", CONSERVATIVE: "conservative"}
 
@@ -55,19 +56,19 @@ DUPLICATION, EXPANSION = "duplication", "expansion"
 LOADS = (1.0, 1.2, 1.4, 1.6)
 SHARES, STRINGENCIES = (1.0, 0.8, 0.2), (0.2, 0.5)
 FACTOR, FACTORS = 5.0, (2.0, 5.0, 10.0)
-"""R of the figures that do not say which, and those of Figures 55 to 58."""
+"""R of the figures that do not name it, and those of Figures 55 to 58."""
 
 SUBSETS, SEED = 10, 1
 WARMUP_JOBS, SUBSET_JOBS = 1_000, 5_000
 """Jobs of a log before its first subset, and jobs of a subset."""
 
 OWN_PROCS, OWN_LOAD = 128, 0.62
-"""The machine and the base load of the log that is generated where none is given."""
+"""The machine and the base load of the log that is generated if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where jobs come from: a short name for files, a name, the machine's processors, the log's digest and its path.
+    """A source of jobs: a short name for files, a name, the machine's processors, the log's digest and its path.
 
     Without a path, subsets are generated.
     """
@@ -81,7 +82,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class QopsCase:
-    """One group: a subset of so many jobs, by its place and the seed of its draws, at one load."""
+    """One group: a subset of this many jobs, by its place and the seed of its draws, at one load."""
 
     trace: Trace
     method: str
@@ -93,7 +94,7 @@ class QopsCase:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What deadlines there are: q, the share of jobs that have one; s, how stringent; R, the factor of artificial ones."""
+    """The deadlines: q, the share of jobs that have one; s, their stringency; R, the factor of artificial ones."""
 
     share: float
     stringency: float
@@ -107,12 +108,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SchemeFigures:
-    """One run: what was not admitted, how busy the machine was, and how the jobs without deadlines fared (rule 18).
+    """One run: refused jobs, use of the machine, and service of the jobs without deadlines (rule 18).
 
-    ``refused``: deadline jobs, their number.  ``unadmitted``, ``lost_work``: shares of the deadline jobs and of their
-    processor-seconds; ``unadmitted_all``, ``lost_work_all``: of all jobs.  ``utilisation``: of the run's own span.
-    ``response_s``, ``slowdown``: means over admitted jobs without deadlines; None without such jobs.
-    ``late``: admitted deadline jobs that ended after their deadline (of EASY and conservative, which know none: as it comes).
+    ``refused``: number of deadline jobs that were not admitted.  ``unadmitted``, ``lost_work``: their shares of the deadline jobs
+    and of the processor-seconds of these; ``unadmitted_all``, ``lost_work_all``: of all jobs.  ``utilisation``: over the run's
+    own span.  ``response_s``, ``slowdown``: means over admitted jobs without deadlines; None without such jobs.  ``late``:
+    admitted deadline jobs that ended after their deadline (EASY and conservative do not know deadlines).
     """
 
     refused: int
@@ -136,7 +137,7 @@ class SettingFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """All runs of a group; ``jobs``: of the changed log; ``easy_late``: jobs that EASY ends after a deadline of stringency 0."""
+    """All runs of a group; ``jobs``: those of the changed log; ``easy_late``: jobs that EASY ends after a deadline of s = 0."""
 
     case: QopsCase
     jobs: int
@@ -145,20 +146,17 @@ class GroupFigures:
 
     @property
     def is_wrong_size(self) -> bool:
-        """Whether it has other than the jobs of its subset, times the load where they are duplicated."""
+        """Whether its number of jobs is not that of its subset, times the load if jobs are duplicated."""
         times = self.case.load if self.case.method == DUPLICATION else 1.0
         return self.jobs != round(times * self.case.jobs)
 
 
 def settings_of(method: str) -> Iterator[tuple[Setting, tuple[str, ...]]]:
-    """Give the settings of a method, and under which schemes each is run."""
-    for share in SHARES:
-        for stringency in STRINGENCIES:
-            yield Setting(share, stringency), (*REFERENCES, *SCHEMES)
-            if method == DUPLICATION and share < 1:
-                for factor in FACTORS:
-                    if factor != FACTOR:
-                        yield Setting(share, stringency, factor), (QOPS,)
+    """Yield the settings of a method, each with the schemes of its runs."""
+    for share, stringency in product(SHARES, STRINGENCIES):
+        yield Setting(share, stringency), (*REFERENCES, *SCHEMES)
+        if method == DUPLICATION and share < 1:
+            yield from ((Setting(share, stringency, factor), (QOPS,)) for factor in FACTORS if factor != FACTOR)
 
 
 @lru_cache(maxsize=2)
@@ -198,32 +196,33 @@ def simulate(case: QopsCase) -> GroupFigures:
 
     found = []
     for setting, names in settings_of(case.method):
-        timed = deadlines(setting.share, setting.stringency)
-        schemes = {
-            name: figures_of(references[name], timed)
-            if name in references
-            else figures_of(_run(timed, machine, name, setting), timed)
-            for name in names
-        }
+        timed, schemes = deadlines(setting.share, setting.stringency), {}
+        for name in names:
+            schedule = references.get(name)
+            if schedule is None:
+                schedule = run(timed, machine, load_policy(f"{SCHEMES[name]},factor={setting.factor:g}"))
+            schemes[name] = figures_of(schedule, timed)
         found.append(SettingFigures(setting, schemes))
     loosest = figures_of(references[EASY], deadlines(1.0, 0.0))
     return GroupFigures(case, len(work), loosest.late, found)
 
 
-def _run(work: Workload, machine: Machine, scheme: str, setting: Setting) -> Schedule:
-    return run(work, machine, load_policy(f"{SCHEMES[scheme]},factor={setting.factor:g}"))
-
-
 def figures_of(schedule: Schedule, work: Workload) -> SchemeFigures:
-    """Return the figures of a schedule of these jobs, whose deadlines the schedule need not have known."""
+    """Return the figures of a schedule of these jobs; the policy of the schedule may not have known their deadlines."""
     ran, has = schedule.ran, np.asarray(work.deadline >= 0)
+    is_refused = has & ~ran
+    refused = int(np.count_nonzero(is_refused))
     others = job_metrics(job_times(schedule, np.flatnonzero(ran & ~has)))
+
+    def area(rows: BoolArray) -> int:
+        return exact_area(work.procs[rows], work.run[rows])
+
     return SchemeFigures(
-        refused=int(np.count_nonzero(has & ~ran)),
-        unadmitted=_share(has & ~ran, has),
+        refused=refused,
+        unadmitted=refused / max(int(np.count_nonzero(has)), 1),
         unadmitted_all=float(np.mean(~ran)),
-        lost_work=_area(work, has & ~ran) / max(_area(work, has), 1),
-        lost_work_all=_area(work, ~ran) / max(_area(work, np.ones(len(work), np.bool_)), 1),
+        lost_work=area(is_refused) / max(area(has), 1),
+        lost_work_all=area(~ran) / max(exact_area(work.procs, work.run), 1),
         utilisation=utilisation_makespan(schedule.only_ran()) or 0.0,
         response_s=others["response_mean_s"],
         slowdown=others["slowdown_mean"],
@@ -231,24 +230,16 @@ def figures_of(schedule: Schedule, work: Workload) -> SchemeFigures:
     )
 
 
-def _share(part: BoolArray, whole: BoolArray) -> float:
-    return int(np.count_nonzero(part)) / max(int(np.count_nonzero(whole)), 1)
-
-
-def _area(work: Workload, rows: BoolArray) -> int:
-    return exact_area(work.procs[rows], work.run[rows])
-
-
 # ------------------------------------------------------------------------------------------------ the study
 
 CTC, SDSC = "ctc", "sdsc"
 CTC_PROCS = 430
-"""The processors that the calibration took for CTC's log, whose header names the 338 of its batch partition."""
+"""The processors of CTC's log in the calibration; its header names the 338 of its batch partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class QopsSource:
-    """A trace, how its load is changed, and how many of its subsets are run."""
+    """A trace, the methods that change its load, and the number of its subsets that are run."""
 
     trace: Trace
     subsets: int
@@ -257,9 +248,9 @@ class QopsSource:
 
 @dataclass(frozen=True, slots=True)
 class QopsStudy:
-    """What is run: the sources, the jobs of a subset, the seed of the first.
+    """The runs: the sources, the jobs of a subset, the seed of the first.
 
-    ``wanted``: how many subsets were asked for of each source, which may have fewer.
+    ``wanted``: the number of subsets that were asked for; a source may have fewer.
     """
 
     sources: tuple[QopsSource, ...]
@@ -269,13 +260,12 @@ class QopsStudy:
 
     def cases(self) -> list[QopsCase]:
         """Return all groups, subset by subset, so that an early end leaves whole subsets."""
+        subsets = range(max(source.subsets for source in self.sources))
         return [
             QopsCase(source.trace, method, subset, load, self.jobs, self.seed)
-            for subset in range(max(source.subsets for source in self.sources))
-            for source in self.sources
+            for subset, source in product(subsets, self.sources)
             if subset < source.subsets
-            for method in source.methods
-            for load in LOADS
+            for method, load in product(source.methods, LOADS)
         ]
 
     def facts(self, parts: Sequence[str]) -> dict[str, Any]:
@@ -288,17 +278,12 @@ class QopsStudy:
 
 
 def study_of(
-    logs: Sequence[str] = (),
-    *,
-    procs: int | None = None,
-    subsets: int = SUBSETS,
-    jobs: int = SUBSET_JOBS,
-    seed: int = SEED,
+    logs: Sequence[str] = (), *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS, seed: int = SEED
 ) -> QopsStudy:
     """Return the study of these logs, or of generated ones.
 
     Raises:
-        InputError: a log has not the jobs of one subset.
+        InputError: a log has fewer jobs than one subset.
         UsageError: one log is named twice, or ``procs`` is given for several.
     """
     if procs is not None and len(logs) > 1:
@@ -313,21 +298,23 @@ def study_of(
 
 
 def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBSETS, jobs: int = SUBSET_JOBS) -> QopsSource:
-    """Return a log as a source of subsets (None: generated logs): which trace of the paper it is, and how many it has.
+    """Return a log as a source of subsets, with its trace and their number; ``path`` None: generated logs.
 
     Raises:
-        InputError: the log has not the jobs of one subset.
-        UsageError: ``procs`` of a generated log.
+        InputError: the log has fewer jobs than one subset.
+        UsageError: ``procs`` is given for a generated log.
     """
     both = (DUPLICATION, EXPANSION)
     if path is None:
         if procs is not None:
-            raise UsageError(
-                f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out"
-            )
+            raise UsageError(f"--procs {procs}: the generated logs are for {OWN_PROCS} processors; name a log, or leave it out")
         return QopsSource(Trace("generated", "generated", OWN_PROCS), subsets, both)
     log = read_log(path)
-    slug, name = _trace_of(log, path)
+    words = machine_words(log)
+    if "Cornell" in words or "CTC" in words:
+        slug, name = CTC, "CTC"
+    else:
+        slug, name = (SDSC, "SDSC") if "SDSC" in words and "SP2" in words else name_by_file(path)
     size = choose_procs(log, CTC_PROCS if procs is None and slug == CTC else procs)
     there = (int(np.count_nonzero(can_run(sized(log, size)))) - WARMUP_JOBS) // jobs
     if there < 1:
@@ -339,35 +326,27 @@ def source_of(path: str | None, *, procs: int | None = None, subsets: int = SUBS
     return QopsSource(Trace(slug, name, size, log.sha256, path), min(subsets, there), methods)
 
 
-def _trace_of(log: Log, path: str) -> tuple[str, str]:
-    """Return a short name and a name of a log: those of the paper's two logs, else by its file."""
-    words = machine_words(log)
-    if "Cornell" in words or "CTC" in words:
-        return CTC, "CTC"
-    return (SDSC, "SDSC") if "SDSC" in words and "SP2" in words else name_by_file(path)
-
-
 # ------------------------------------------------------------------------------------------------ users' estimates
-# The question that the paper leaves open: what users' estimates do to deadlines, and what predictions would.
+# The paper leaves open what users' estimates do to deadlines, and what predictions would do.
 #
-# A job is booked for a *bound* of its run time, under QoPS (all jobs with deadlines, s = 0.2, the load of the log).  Four bounds,
+# QoPS books a job for a *bound* of its run time (all jobs with deadlines, s = 0.2, the load of the log).  There are four bounds,
 # on the same jobs with the same deadlines and run times (a job is killed at its user's estimate):
 #
 # * ``exact``: the run time itself, as in the paper.
-# * ``users``: the user's estimate.  When a job ends before it, the plan is compressed.
-# * ``users, all used``: as if each job ran as long as its user said: what early ends give back is what lies between.
-# * ``predicted``: the mean of the last two run times of the same user (Tsafrir, Etsion and Feitelson 2007), never above the
-#   estimate; the estimate where there are not two.  They are the last that had ended by the submission under EASY.  A job that
-#   outlives its prediction runs on.
+# * ``users``: the user's estimate.  If a job ends earlier, the plan is compressed.
+# * ``users, all used``: as if each job ran for its whole estimate; the difference to ``users`` is the gain from early ends.
+# * ``predicted``: the mean of the last two run times of the same user (Tsafrir, Etsion and Feitelson 2007), at most the estimate;
+#   the estimate if there are fewer than two.  They are the last that had ended by the submission under EASY.  A job that
+#   outlives its prediction continues.
 #
-# Two kinds of deadlines, since no job is admitted with less time than its bound: submission + max(run, 0.8 x response), as in the
-# paper, and submission + max(estimate, 0.8 x response); the response is that under EASY with users' estimates.
+# There are two kinds of deadlines, because no job is admitted with less time than its bound: submission + max(run, 0.8 x
+# response), as in the paper, and submission + max(estimate, 0.8 x response).  The response is that under EASY with estimates.
 
 EXACT, USERS, ALL_USED, PREDICTED = "exact", "users", "users, all used", "predicted"
 BOUNDS = (EXACT, USERS, ALL_USED, PREDICTED)
 BY_RUN, BY_ESTIMATE = RULES = "by run time", "by estimate"
 BOUND_SUBSETS, BOUND_JOBS = 8, 400
-"""Subsets of each log and jobs of each: the runs that outlive a bound need the engine, which looks at them second by second."""
+"""Subsets of each log and jobs of each: jobs that outlive a bound need the engine, which steps through them by seconds."""
 
 _LEFT = 800
 """Thousandths of the response that a deadline leaves: s = 0.2."""
@@ -375,7 +354,7 @@ _LEFT = 800
 
 @dataclass(frozen=True, slots=True)
 class EstimateCase:
-    """Some jobs of a trace, after so many that can run; generated ones are of this seed."""
+    """Some jobs of a trace, without the first ``skip`` that can run; generated ones have this seed."""
 
     trace: Trace
     skip: int
@@ -385,10 +364,10 @@ class EstimateCase:
 
 @dataclass(frozen=True, slots=True)
 class BoundFigures:
-    """One run: jobs refused and kept, and those whose promise broke, with by how much they were late.
+    """One run: refused and admitted jobs, and those with a broken promise, with their delay.
 
-    ``refused``, ``lost_work``: shares of all jobs and of their processor-seconds.  ``late``: admitted jobs that ended after
-    the deadline, their number; ``late_s``: the mean by which they did, ``late_most_s`` the most; None where there are none.
+    ``refused``, ``lost_work``: shares of all jobs and of their processor-seconds.  ``late``: the number of admitted jobs that
+    ended after the deadline; ``late_s``: their mean delay, ``late_most_s``: the longest; None if there are none.
     """
 
     refused: float
@@ -453,7 +432,7 @@ def predictions(work: Workload, end: Int64Array) -> Int64Array:
 
 
 def bound_figures(schedule: Schedule, work: Workload) -> BoundFigures:
-    """Return the figures of a schedule; the work of a job is that of ``work``."""
+    """Return the figures of a schedule, with the work of the jobs from ``work``."""
     ran, deadline = schedule.ran, schedule.workload.deadline
     late = (schedule.end - deadline)[ran & (schedule.end > deadline)]
     whole = exact_area(work.procs, work.run)
@@ -469,8 +448,9 @@ def bound_figures(schedule: Schedule, work: Workload) -> BoundFigures:
 
 def estimate_cases(study: QopsStudy) -> list[EstimateCase]:
     """Return the cases of some subsets of each source, of their first jobs."""
+    jobs = min(study.jobs, BOUND_JOBS)
     return [
-        EstimateCase(source.trace, WARMUP_JOBS + subset * study.jobs, min(study.jobs, BOUND_JOBS), study.seed + subset)
+        EstimateCase(source.trace, WARMUP_JOBS + subset * study.jobs, jobs, study.seed + subset)
         for source in study.sources
         for subset in range(min(source.subsets, BOUND_SUBSETS))
     ]
@@ -489,7 +469,7 @@ PACKED_CASES = [(kind, slack) for kind, slacks in SLACKS.items() for slack in sl
 
 @dataclass(frozen=True, slots=True)
 class PackedFigures:
-    """Of ``SETS`` packed sets of one kind and slack, how many each scheme admits whole."""
+    """The number of sets, of ``SETS`` packed ones of one kind and slack, that each scheme admits whole."""
 
     kind: str
     slack: float

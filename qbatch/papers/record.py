@@ -1,9 +1,9 @@
-"""What a paper hands out: tables with printed numbers beside ours, claims with verdicts, and figures to draw."""
+"""The outcome of a paper: tables with printed numbers next to ours, claims with verdicts, and pictures to draw."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qbatch.metrics import Interval, interval
@@ -21,19 +21,19 @@ UNCHECKED = "cannot be checked on this log"
 UNDECIDED = "not decidable"
 CONTRADICTED = "the paper contradicts itself"
 VERDICTS = (HOLDS, FAILS, CONTRADICTED, UNCHECKED, UNDECIDED)
-"""What can be said of a claim; undecided is what the replicas at hand leave open: an interval reaches over the bound.
-Contradicted: a printed table says otherwise than the text, and ours is as the table."""
+"""The verdicts.  Undecided: an interval over the replicas contains the bound.  Contradicted: a printed table differs from the
+text, and ours is like the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a number may lie from the printed one: by this share of it or by this much, whichever is more."""
+    """The largest distance of a number from the printed one: this share of it or this much, whichever is more."""
 
     share: float
     absolute: float = 0.0
 
     def verdict(self, printed: float | None, ours: float | None) -> str:
-        """Return ``within``, ``outside (+12 %)``, or a dash where one of the numbers is missing."""
+        """Return ``within``, ``outside (+12 %)``, or a dash if one of the numbers is missing."""
         if printed is None or ours is None:
             return "-"
         if abs(ours - printed) <= max(self.share * abs(printed), self.absolute):
@@ -50,7 +50,7 @@ class Column:
     decimals: int = 0
 
     def text(self, row: Row) -> str:
-        """Return the cell of a row as text; a dash for what is absent."""
+        """Return the cell of a row as text; a dash if it is absent."""
         value = row.get(self.key)
         if value is None:
             return "-"
@@ -59,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name (also of its file), its title, its columns, its rows, and what must be said about it."""
+    """A table: its name, which its file has too, its title, its columns, its rows, and notes."""
 
     name: str
     title: str
@@ -69,7 +69,7 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """The columns that say something in some row: what is printed of the table."""
+        """The columns that have a value in some row: only these are printed."""
         return [column for column in self.columns if any(column.text(row) != "-" for row in self.rows)]
 
     def texts(self) -> list[list[str]]:
@@ -77,35 +77,20 @@ class Table:
         return [[column.text(row) for column in self.shown] for row in self.rows]
 
     def document(self) -> dict[str, Any]:
-        """Return the table as plain data; every row has every column, None where it has nothing."""
-        columns = [{"key": one.key, "heading": one.heading, "decimals": one.decimals} for one in self.columns]
+        """Return the table as plain data; every row has every column, None if it has no value."""
+        columns = [asdict(one) for one in self.columns]
         rows = [{one.key: row.get(one.key) for one in self.columns} for row in self.rows]
         return {"name": self.name, "title": self.title, "columns": columns, "rows": rows, "notes": list(self.notes)}
 
 
 def table_of(document: Mapping[str, Any]) -> Table:
-    """Return the table that was made plain data."""
-    columns = [Column(one["key"], one["heading"], one["decimals"]) for one in document["columns"]]
-    return Table(document["name"], document["title"], columns, document["rows"], document["notes"])
-
-
-def mean_cells(key: str, found: Interval, factor: float = 1.0, per: float = 1.0) -> dict[str, Cell]:
-    """Return a mean and half its 95 % interval as two cells, both times a factor, or divided by one."""
-    width = half(found)
-    return {
-        key: None if found.mean is None else found.mean * factor / per,
-        f"{key}_half": None if width is None else width * factor / per,
-    }
+    """Return the table of plain data (:meth:`Table.document`)."""
+    return Table(**{**document, "columns": [Column(**one) for one in document["columns"]]})
 
 
 def half(found: Interval) -> float | None:
-    """Return half the width of an interval; None where there is none."""
+    """Return half the width of an interval; None if there is none."""
     return None if found.high is None or found.mean is None else found.high - found.mean
-
-
-def pair(key: str, heading: str, decimals: int = 0) -> list[Column]:
-    """Return the columns of a mean and half its interval."""
-    return [Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals)]
 
 
 Part = tuple[Column, Cell]
@@ -117,27 +102,43 @@ def cell(key: str, heading: str, value: Cell, decimals: int = 0) -> list[Part]:
     return [(Column(key, heading, decimals), value)]
 
 
+def cells(**values: Cell) -> list[Part]:
+    """Return cells with their keys as headings, as a part of a line."""
+    return [(Column(key, key), value) for key, value in values.items()]
+
+
 def means(
-    key: str, heading: str, decimals: int, values: Values | Sequence[float], factor: float = 1.0, per: float = 1.0
+    key: str,
+    heading: str,
+    decimals: int,
+    values: Values | Sequence[float],
+    factor: float = 1.0,
+    per: float = 1.0,
+    unit: float = 1.0,
 ) -> list[Part]:
-    """Return the mean of values, each times a factor, and half its interval, both divided by a number, as a part of a line."""
+    """Return the mean of values, each times ``factor``, and half its interval, as a part of a line.
+
+    Both are shown times ``unit``, divided by ``per``.
+    """
     found = interval([factor * value for value in listed(values)])
-    return list(zip(pair(key, heading, decimals), mean_cells(key, found, per=per).values(), strict=True))
+    columns = (Column(key, heading, decimals), Column(f"{key}_half", "+-", decimals))
+    shown = (None if value is None else value * unit / per for value in (found.mean, half(found)))
+    return list(zip(columns, shown, strict=True))
 
 
 def table_of_lines(name: str, title: str, lines: Sequence[Sequence[Part]], notes: Sequence[str] = ()) -> Table:
-    """Return a table of lines that bring their columns, in the order in which they come."""
+    """Return a table of lines that contain their columns, in the order of their first appearance."""
     columns = {column.key: column for line in lines for column, _ in line}
     return Table(name, title, list(columns.values()), [{one.key: cell for one, cell in line} for line in lines], notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper concludes, the verdict on this log, and the numbers that it rests on.
+    """A conclusion of a paper, the verdict on this log, and the numbers behind it.
 
-    ``answers``: where a claim is many comparisons, how many say what (``yes``, ``no``, ``open``).  ``together``: the same
-    comparisons another way that is no part of the verdict, as text.  ``why``: the best explanation of one that does not hold.
-    ``expected``: the verdict that is known for it, undecided where none is to be expected; it has no part in the verdict.
+    ``answers``: for a claim of many comparisons, the number of each answer (``yes``, ``no``, ``open``).  ``together``: the same
+    comparisons in another way, as text, without influence on the verdict.  ``why``: the best explanation of a claim that does
+    not hold.  ``expected``: its known verdict, undecided if none is known.
     """
 
     name: str
@@ -151,12 +152,12 @@ class Claim:
 
     @property
     def is_breach(self) -> bool:
-        """Whether it is decided otherwise than is known: what ``--check`` fails on."""
+        """Whether its verdict is decided and not the known one; then ``--check`` fails."""
         return self.expected != UNDECIDED and self.verdict not in (self.expected, UNDECIDED, UNCHECKED)
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is known to hold, and these runs leave it open."""
+        """Whether it is known to hold, but these runs do not decide it."""
         return (self.expected, self.verdict) == (HOLDS, UNDECIDED)
 
     @property
@@ -166,29 +167,20 @@ class Claim:
 
     def document(self) -> dict[str, Any]:
         """Return the claim as plain data."""
-        return {
-            "name": self.name,
-            "text": self.text,
-            "verdict": self.verdict,
-            "numbers": self.numbers,
-            "answers": dict(self.answers),
-            "together": self.together,
-            "why": self.why,
-            "expected": self.expected,
-        }
+        return asdict(self)
 
 
 def claim(name: str, text: str, is_true: bool | None, numbers: str) -> Claim:
-    """Return a claim with its verdict; None is what cannot be checked."""
+    """Return a claim with its verdict; ``is_true`` is None if it cannot be checked."""
     return Claim(name, text, UNCHECKED if is_true is None else HOLDS if is_true else FAILS, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class PaperOutcome:
-    """All that came out of a paper on one log; ``pictures`` are drawn when they are asked for, by name of file.
+    """The whole outcome of a paper on one log; ``pictures``: by name of file, functions that draw them on demand.
 
-    ``method``: how a claim is judged, a paragraph each.  ``unknown``: why no verdicts of such a run are on record, as a sentence;
-    empty where there are.
+    ``method``: paragraphs on how a claim is judged.  ``unknown``: a sentence that gives the reason why no verdicts of such a run
+    are on record; empty if some are.
     """
 
     tables: list[Table] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The papers whose experiments qbatch can run, by name, with their options; a paper is imported only when it is run.
+"""The papers with experiments that qbatch can run, by name, with their options; a paper is imported only when it is run.
 
 A paper ``a-b`` is the module ``qbatch.papers.a_b``, which has ``study_of(**options)``, and the module
 ``qbatch.papers.a_b_claims``, which has ``run_paper(study, parts, runner)``.
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PaperOption:
-    """An option of a paper: its flags, what it is for, and the type of its value.
+    """An option of a paper: its flags, its help, and the type of its value.
 
-    ``study_of`` takes it by the name of its first flag.  ``least``, ``most``: of a number.  A text may be given several times.
-    An option that is on or off is about the part of its name: off, the part is left out.
+    ``study_of`` takes it by the name of its first flag.  ``least``, ``most``: bounds of a number.  A text may be given several
+    times.  An option that is on or off is about the part of the same name, which is left out if the option is off.
     """
 
     flags: tuple[str, ...]
@@ -40,10 +40,10 @@ class PaperOption:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One paper: who wrote it, what it is called, where it appeared, what of it can be run, and with which options.
+    """One paper: its authors, title and source, the parts that can be run, and their options.
 
-    ``parts``: what is run where nothing else is said.  ``on_request``: what is run only by name.  ``most_logs``: how many logs
-    it takes (None: any number); ``kernels``: the compiled functions that it runs first, by the names of their caches.
+    ``parts``: what is run by default.  ``on_request``: what is run only by name.  ``most_logs``: the most logs that it takes
+    (None: any number); ``kernels``: the compiled functions that it runs first, by the names of their caches.
     """
 
     name: str
@@ -63,12 +63,12 @@ class Paper:
 
     @property
     def takes(self) -> list[str]:
-        """What it takes besides what every paper takes, as it is named to the user."""
+        """The names, for the user, of arguments and options that not every paper takes."""
         own = [option.flags[0].rpartition("/")[2] for option in self.options]
         return ["LOG"] * (self.most_logs != 0) + ["--table"] * self.has_parts + own
 
     def study(self, **options: Any) -> Study:
-        """Return what is to be run with some options; where one is missing, the paper's own choice.
+        """Return the study with some options; the paper has defaults for the others.
 
         Raises:
             InputError: a log cannot be used.
@@ -91,16 +91,12 @@ class Paper:
         return f"qbatch.papers.{self.name.replace('-', '_')}"
 
 
-def _count(name: str, text: str) -> PaperOption:
-    return PaperOption((f"--{name}",), text, least=1, most=1000)
+def _count(name: str, text: str, least: int = 1, most: int = 1000) -> PaperOption:
+    return PaperOption((f"--{name}",), text, least=least, most=most)
 
 
 def _seed(of: str) -> PaperOption:
     return PaperOption(("--seed",), f"Seed of all that is drawn: {of}.", least=0)
-
-
-def _jobs(text: str) -> PaperOption:
-    return PaperOption(("--jobs",), text, least=10, most=1_000_000)
 
 
 _PROCS = PaperOption(("--procs",), "Processors (else the log's header).", least=1, most=10**9)
@@ -143,7 +139,7 @@ _ALL = (
         ("estimates",),
         options=(
             _count("subsets", "How many disjoint subsets of each log (10)."),
-            _jobs("Jobs of a subset (5000)."),
+            _count("jobs", "Jobs of a subset (5000).", 10, 1_000_000),
             _seed("generated logs, deadlines and duplicates (1)"),
             _PROCS,
         ),
@@ -157,7 +153,7 @@ _ALL = (
         ("figures", "sizes", "estimates", "plain"),
         options=(
             _count("workloads", "How many workloads of the model (20)."),
-            _jobs("Jobs of a workload (10000)."),
+            _count("jobs", "Jobs of a workload (10000).", 10, 1_000_000),
             _seed("workloads of the model (101)"),
         ),
         most_logs=None,

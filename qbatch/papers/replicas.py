@@ -1,7 +1,7 @@
-"""What is read of the replicas of a study: a number of each, and what two schemes differ by, replica by replica.
+"""Numbers of the replicas of a study, and differences between two schemes, replica by replica.
 
-A *point* is what all schemes are run on: a month, a network, a load under some deadlines.  A *replica* is the same point drawn
-with another seed, or another part of a log.  Schemes share the draws of a replica, so that differences are by pairs.
+A *point* is the common input of all schemes: a month, a network, a load under some deadlines.  A *replica* is the same point
+drawn with another seed, or another part of a log.  Schemes share the draws of a replica, so that differences are by pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Values = Mapping[int, float]
 """A number by replica."""
 
 Number = Callable[[Any], float | int | None]
-"""What is read of one run; None where it does not have it."""
+"""A reader of one number of a run; None if the run lacks it."""
 
 
 class Replicas(Generic[Run]):
@@ -31,12 +31,12 @@ class Replicas(Generic[Run]):
 
     @property
     def schemes(self) -> list[str]:
-        """The schemes of which there is a run."""
+        """The schemes that have a run."""
         return list(self._runs)
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the replicas of which there is a run."""
+        """The numbers of the replicas that have a run."""
         return sorted({replica for found in self._runs.values() for replica in found})
 
     def runs(self, scheme: str) -> dict[int, Run]:
@@ -44,21 +44,21 @@ class Replicas(Generic[Run]):
         return self._runs.get(scheme, {})
 
     def of(self, scheme: str, number: Number) -> dict[int, float]:
-        """Return a number by replica, of those that have it."""
+        """Return a number by replica, without replicas that lack it."""
         found = {replica: number(run) for replica, run in self.runs(scheme).items()}
         return {replica: float(value) for replica, value in found.items() if value is not None}
 
     def more(self, scheme: str, base: str, number: Number) -> dict[int, float]:
-        """Return how far a scheme's number lies above that of another one."""
+        """Return the difference of a scheme's number from that of ``base``."""
         return difference(self.of(scheme, number), self.of(base, number))
 
     def ratio(self, scheme: str, base: str, number: Number) -> dict[int, float]:
-        """Return a scheme's number divided by that of another one, where that is not 0."""
+        """Return a scheme's number divided by that of ``base``, without replicas where that is 0."""
         return ratio(self.of(scheme, number), self.of(base, number))
 
 
 def by_point(runs: Iterable[tuple[Hashable, str, int, Run]]) -> Callable[[Any], Replicas[Run]]:
-    """Return what gives the replicas of a point, of runs each with its point, its scheme and its replica."""
+    """Return a function from a point to its replicas, for runs with their points, schemes and replicas."""
     found: dict[Hashable, list[tuple[str, int, Run]]] = {}
     for point, *run in runs:
         found.setdefault(point, []).append(tuple(run))  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def by_point(runs: Iterable[tuple[Hashable, str, int, Run]]) -> Callable[[Any], 
 
 
 def combined(function: Callable[..., float], *columns: Values) -> dict[int, float]:
-    """Return what a function makes of several numbers, of the replicas that have all."""
+    """Return a function of several numbers, for the replicas that have all of them."""
     first, *others = columns
     return {
         replica: function(value, *(one[replica] for one in others))
@@ -82,7 +82,7 @@ def difference(first: Values, second: Values) -> dict[int, float]:
 
 
 def ratio(first: Values, second: Values) -> dict[int, float]:
-    """Return first / second, where the second is not 0."""
+    """Return first / second, without replicas where the second is 0."""
     return combined(lambda one, other: one / other, first, {key: value for key, value in second.items() if value})
 
 
@@ -94,20 +94,21 @@ def scaled(values: Values, factor: float) -> dict[int, float]:
 def mean_over(columns: Iterable[Values]) -> dict[int, float]:
     """Return the mean of several numbers, one of each point, by replica: the same replica at all points.
 
-    A point of which no replica has the number is left out; then a replica that lacks it at one of the others.
+    A point without any number is left out, then each replica that lacks the number at one of the other points.
     """
     known = [column for column in columns if column]
     return combined(lambda *values: math.fsum(values) / len(values), *known) if known else {}
 
 
 def overall_ratio(pairs: Iterable[tuple[Values, Values]]) -> dict[int, float]:
-    """Return the mean of the firsts divided by that of the seconds (:func:`mean_over`), of the replicas that have both."""
-    paired = [(combined(_first, one, other), combined(_first, other, one)) for one, other in pairs]
+    """Return the mean of the firsts divided by that of the seconds (:func:`mean_over`), for the replicas that have both."""
+    paired = [_paired(*pair) for pair in pairs]
     return ratio(mean_over(one for one, _ in paired), mean_over(other for _, other in paired))
 
 
-def _first(value: float, _: float) -> float:
-    return value
+def _paired(first: Values, second: Values) -> tuple[dict[int, float], dict[int, float]]:
+    """Return both numbers of the replicas that have both."""
+    return combined(lambda one, _: one, first, second), combined(lambda _, other: other, first, second)
 
 
 def mean(values: Values) -> float | None:
@@ -116,12 +117,12 @@ def mean(values: Values) -> float | None:
 
 
 def ratio_of_means(above: Values, below: Values) -> dict[int, float]:
-    """Return values whose mean is mean(above) / mean(below), and whose Student interval is that of this ratio by pairs.
+    """Return values with the mean mean(above) / mean(below); their Student interval is that of this ratio by pairs.
 
     They are r + (a - r b) / mean(b), which have to first order the error of the ratio r of the means (the delta method; Cochran
-    1977, "Sampling Techniques", section 6.3).  None where there is no pair, or where the mean below is 0.
+    1977, "Sampling Techniques", section 6.3).  They are empty if there is no pair, or if the mean below is 0.
     """
-    pairs = combined(_first, above, below), combined(lambda _, other: other, above, below)
+    pairs = _paired(above, below)
     top, bottom = mean(pairs[0]), mean(pairs[1])
     if top is None or not bottom:
         return {}

@@ -1,8 +1,8 @@
-"""The thesis on group optimisation in SCOJO-PECT (time slices, groups, discrepancy search): what it prints, and what is run.
+"""The thesis on group optimisation in SCOJO-PECT (time slices, groups, discrepancy search): its numbers and runs.
 
-Source: papers/scojo-pect-group-optimisation.txt, chapters 8 and 9; every reading is that of docs/spec/papers.md 4.10, its
-rules by number.  A *source* is where workloads come from, a *workload* is a replica: 10,000 jobs of the model of Lublin
-and Feitelson, or 10,000 of a log that no other workload has.  A run is a workload, what is known of run times, and a scheme.
+Source: papers/scojo-pect-group-optimisation.txt, chapters 8 and 9, as docs/spec/papers.md 4.10 reads them, with its rules by
+number.  A *source* gives workloads; a *workload* is a replica: 10,000 jobs of the model of Lublin and Feitelson, or 10,000 of a
+log that no other workload has.  A run has a workload, known run times or estimates, and a scheme.
 """
 
 from __future__ import annotations
@@ -21,29 +21,28 @@ from qbatch.metrics.machine import utilisation_makespan
 from qbatch.metrics.per_job import bounded_slowdowns, clipped, responses, waits
 from qbatch.metrics.sums import exact_area
 from qbatch.model.errors import InputError, UsageError
-from qbatch.model.machine import Machine, one_host
-from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, Workload
+from qbatch.model.machine import one_host
+from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.papers.replicas import Number, Replicas
 from qbatch.planning import search as searching
-from qbatch.planning.kernels.discrepancy import SEARCHED_JOB
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import new_profile
-from qbatch.planning.policy import Policy, compiled_of
+from qbatch.planning.policy import compiled_of
 from qbatch.policies import load_policy
-from qbatch.policies.slice_book import Tally
+from qbatch.policies.slice_book import SearchCounts
 from qbatch.policies.slice_rules import LONG, LONG_FROM, MEDIUM, MEDIUM_FROM, NAMES
 from qbatch.simulation import Options, prepare, run
 from qbatch.simulation.calendar import Calendar
 from qbatch.simulation.prepare import choose_procs
-from qbatch.workloads import Log, read_log
+from qbatch.workloads import read_log
 from qbatch.workloads.lublin import generate_lublin
 
 # ------------------------------------------------------------------------------------------------ what the thesis prints
-# Typed in from the text, with its errors.  Most of its figures print no values; those that do are Figures 15, 23, 24, 28 and 29.
+# Typed in from the text, with its errors.  Of its figures only Figures 15, 23, 24, 28 and 29 print values.
 
 LABELS = (71, 31, 73, 35, 7, 13)
-"""The labels of its workloads; 13 stands in Table 7 only."""
+"""The labels of its workloads; 13 occurs in Table 7 only."""
 
 TREE: dict[int, tuple[float, float]] = {4: (24, 64), 8: (40e3, 110e3), 10: (3629e3, 9864e3), 15: (1307674e6, 3554627e6)}
 """Table 2: paths and nodes of the search tree by the number of jobs."""
@@ -60,13 +59,11 @@ FACTS: dict[int, tuple[tuple[float, float, float], tuple[float, float, float], t
 INTERARRIVAL_S: dict[int, float] = {71: 808, 31: 859, 73: 797, 35: 800, 7: 839}
 """Table 5: the mean seconds between arrivals."""
 
-TRACE_FACTS: dict[
-    str, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float], float]
-] = {
+TRACE_FACTS: dict[str, tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float], float]] = {
     "sdsc-blue": ((73.7, 17.7, 8.6), (1, 15, 84), (34, 114, 112), 0.79),
     "lanl": ((61.5, 34, 4.5), (2, 41, 57), (74, 92, 244), 0.52),
 }
-"""Table 6: the same of the logs, and how many of the long jobs are long and narrow."""
+"""Table 6: the same for the logs, and the share of long jobs that are long and narrow."""
 
 SIZES = (10, 20, 30, 40)
 BEST_MEDIUM, BEST_LONG = 20, 30
@@ -85,7 +82,7 @@ PRINTED_GROUPS: dict[int | str, tuple[int, int, float]] = {
     71: (24, 31, 17), 35: (23, 38, 19), 31: (20, 39, 18), 73: (30, 29, 18), 7: (37, 32, 23), 13: (29, 27, 16.5),
     "sdsc-blue": (9, 0, 3), "lanl": (50, 11, 19),
 }  # fmt: skip
-"""Table 7: groups of medium, of long jobs, and what percent of these jobs was in one."""
+"""Table 7: groups of medium jobs, groups of long jobs, and the percentage of these jobs in groups."""
 
 PRINTED_GROUPS_ALONE: dict[int | str, tuple[int, int, float]] = {
     31: (35, 46, 30), 35: (34, 39, 26), 71: (39, 33, 25.5), 73: (40, 32, 25.5), 7: (41, 32, 26),
@@ -102,8 +99,8 @@ MEANS_S: dict[int | str, tuple[int, int]] = {
     71: (22871, 7945), 31: (25783, 9341), 73: (23398, 8252), 35: (26760, 9913), 7: (26273, 9655),
     "sdsc-blue": (6687, 1026), "lanl": (12485, 4494),
 }  # fmt: skip
-"""Figures 23 and 24: mean response and mean wait with groups, in seconds; which workload stands where is deduced from the order
-of Table 5, as the axis names none."""
+"""Figures 23 and 24: mean response and mean wait with groups, in seconds.  The axis names no workloads; they are deduced from the
+order of Table 5."""
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -142,11 +139,11 @@ SCHEMES = {
     ONE_BOTTOM: "bottom-line:class_by=none",
     ONE_UNSEARCHED: "bottom-line:class_by=none,nodes=1",
 }
-"""The schemes by the names of the tables, and what ``qbatch replay -p`` calls them; *one class* is a plain machine."""
+"""The schemes: their names in the tables, and for ``qbatch replay -p``; *one class* is a plain machine."""
 
 
 def sized(medium: int, long: int) -> str:
-    """Return the scheme of groups of at most so many medium and long jobs."""
+    """Return the scheme of groups of at most this many medium and long jobs."""
     return GROUPS if (medium, long) == (BEST_MEDIUM, BEST_LONG) else f"groups M{medium} L{long}"
 
 
@@ -157,21 +154,21 @@ SCHEMES |= {
 }
 
 SEED = 101
-"""Of the first workload of the model that has no label of the paper, where nothing else is said."""
+"""The default seed, of the first workload of the model without a label of the paper."""
 
 EXACT, USERS = "exact", "users"
-"""What is known of a run time: the run time itself, or a user's estimate."""
+"""What is known about run times: the run time itself, or a user's estimate."""
 
 WORKLOAD_JOBS = 10_000
 MOST_WORKLOADS = 1000
-"""Of one source."""
+"""The most workloads of one source."""
 
 MODEL_PROCS = 128
 MEAN_INTERARRIVAL_S = sum(INTERARRIVAL_S.values()) / len(INTERARRIVAL_S)
-"""Of the workloads of which Table 5 says nothing."""
+"""Mean seconds between arrivals in the workloads that Table 5 lacks."""
 
 BOUND_US = 600 * MICROSECONDS
-"""The shortest run time that a slowdown is divided by."""
+"""The least divisor of a slowdown."""
 
 LONG_NARROW_US = 8 * 3600 * MICROSECONDS
 """The run time above which Table 6 counts narrow jobs."""
@@ -182,9 +179,9 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class ScojoSource:
-    """Where workloads come from: a short name for files, a name, the processors, the log's digest and its path.
+    """A source of workloads: a short name for files, a name, the processors, the log's digest and its path.
 
-    Without a path they are of the model.  ``has_estimates``: whether users' estimates can be had.
+    Without a path they are of the model.  ``has_estimates``: whether there are users' estimates.
     """
 
     slug: str
@@ -200,9 +197,9 @@ MODEL = ScojoSource("model", "Lublin-Feitelson", MODEL_PROCS)
 
 @dataclass(frozen=True, slots=True)
 class ScojoCase:
-    """One run: a workload of a source by its number, of so many jobs, what is known of run times, and the scheme.
+    """One run: a workload of a source by its number, the kind of estimates, the scheme, and the number of jobs.
 
-    ``seed``: of the workloads of the model (:func:`seed_of`).
+    ``seed``: that of the workloads of the model (:func:`seed_of`).
     """
 
     source: ScojoSource
@@ -232,9 +229,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class ScojoCell:
-    """How the jobs of a class and a width fared.
+    """The service of the jobs of a class and a width.
 
-    ``slowdown``: mean of ceil(max(1, response / max(run, 600 s))), as the paper has it; ``plain_slowdown`` without rounding up;
+    ``slowdown``: mean of ceil(max(1, response / max(run, 600 s))), as in the paper; ``plain_slowdown`` is not rounded up;
     ``worst``: the largest, not rounded.  ``response_s``, ``wait_s`` (to the first start): means in seconds (rule 20).
     """
 
@@ -248,7 +245,7 @@ class ScojoCell:
 
 @dataclass(frozen=True, slots=True)
 class ScojoFigures:
-    """What a run is worth: cells by class and width (``cell_name``), utilisation over the makespan, what was searched."""
+    """The figures of a run: cells by class and width (``cell_name``), utilisation over the makespan, counts of the search."""
 
     case: ScojoCase
     facts: Facts
@@ -261,20 +258,20 @@ class ScojoFigures:
 
 
 def cell_name(kind: str = ALL, width: str = ALL) -> str:
-    """Return how the jobs of a class (by run time) and a width are called: ``long``, ``long wide``, ``all``, ``all wide``."""
+    """Return the name of the jobs of a class (by run time) and a width: ``long``, ``long wide``, ``all``, ``all wide``."""
     return kind if width == ALL else f"{kind} {width}"
 
 
 def label_of(workload: int) -> int | None:
-    """Return the label that the paper has for a workload of the model; None for one of our own."""
+    """Return the label of a workload of the model in the paper; None for one of ours."""
     return LABELS[workload] if workload < len(LABELS) else None
 
 
 def seed_of(workload: int, seed: int) -> int:
     """Return the seed of a workload of the model.
 
-    One with a label of the paper is drawn by its label, where nothing else is said; with another seed it is drawn anew, and only
-    its mean gap is still that of its label.  The others count on from ``seed``.
+    By default the seed of a labelled workload is its label.  With another ``seed`` it is drawn anew, and only its mean gap is
+    still that of its label.  The seeds of the others count on from ``seed``.
     """
     label = label_of(workload)
     if label is None:
@@ -305,34 +302,30 @@ def _workload_of(source: ScojoSource, path: str | None, workload: int, estimates
 
 @lru_cache(maxsize=4)
 def log_workload(path: str, procs: int, estimates: str) -> Workload:
-    """Return every job of a log that can run; no job is ended at its user's estimate, so that both kinds have the same jobs."""
+    """Return every job of a log that can run; none is ended at its user's estimate, so that both kinds have the same jobs."""
     options = Options(estimates="perfect") if estimates == EXACT else Options(kill=False)
     return prepare(read_log(path), one_host(procs), options)
 
 
 def simulate(case: ScojoCase) -> ScojoFigures:
     """Make a run."""
-    work, machine = workload_of(case), one_host(case.source.procs)
-    schedule, tally = _run(work, machine, load_policy(SCHEMES[case.scheme]))
+    work, machine, policy = workload_of(case), one_host(case.source.procs), load_policy(SCHEMES[case.scheme])
+    if compiled_of(policy, machine) is not None:
+        schedule, counts = run(work, machine, policy), SearchCounts()
+    else:
+        calendar = Calendar(work, machine, policy)
+        schedule = calendar.run()
+        counts = calendar.engine.view().memory.counts
     return ScojoFigures(
         case=case,
         facts=facts_of(work),
         cells=cells_of(schedule),
         utilisation=utilisation_makespan(schedule) or 0.0,
-        groups=tally.groups,
-        grouped=tally.grouped,
-        nodes=tally.nodes,
-        pruned=tally.pruned,
+        groups=counts.groups,
+        grouped=counts.grouped,
+        nodes=counts.nodes,
+        pruned=counts.pruned,
     )
-
-
-def _run(work: Workload, machine: Machine, policy: Policy) -> tuple[Schedule, Tally]:
-    """Return the schedule, and what the policy's memory says of its searches at the end."""
-    if compiled_of(policy, machine) is not None:
-        return run(work, machine, policy), Tally()
-    calendar = Calendar(work, machine, policy)
-    schedule = calendar.run()
-    return schedule, calendar.engine.view().memory.tally
 
 
 def kinds_of(work: Workload) -> Int64Array:
@@ -346,7 +339,7 @@ def widths_of(work: Workload) -> Int64Array:
 
 
 def cells_of(schedule: Schedule) -> dict[str, ScojoCell]:
-    """Return how each class, each width and both together fared, of those that have a job."""
+    """Return the service of each class, each width and both together, without combinations that have no job."""
     work = schedule.workload
     response = responses(work.submit, schedule.end)
     wait = waits(work.submit, schedule.start, schedule.end, work.run, np.zeros(len(work), np.bool_))
@@ -369,16 +362,17 @@ def cells_of(schedule: Schedule) -> dict[str, ScojoCell]:
 
 
 def facts_of(work: Workload) -> Facts:
-    """Return what Tables 5 and 6 say of a workload."""
+    """Return the facts about a workload in Tables 5 and 6."""
     kind = kinds_of(work)
-    all_work = max(_area(work, np.ones(len(work), np.bool_)), 1)
+    of_kind = [kind == each for each in range(len(NAMES))]
+    all_work = max(exact_area(work.procs, work.run), 1)
     span = int(work.submit[-1] - work.submit[0])
     is_long, is_narrow = kind == LONG, 10 * work.procs <= work.procs_total
     long = max(int(np.count_nonzero(is_long)), 1)
     return Facts(
-        jobs=[float(np.mean(kind == each)) for each in range(len(NAMES))],
-        work=[_area(work, kind == each) / all_work for each in range(len(NAMES))],
-        sizes=[float(np.mean(work.procs[kind == each])) if (kind == each).any() else 0.0 for each in range(len(NAMES))],
+        jobs=[float(np.mean(rows)) for rows in of_kind],
+        work=[exact_area(work.procs[rows], work.run[rows]) / all_work for rows in of_kind],
+        sizes=[float(np.mean(work.procs[rows])) if rows.any() else 0.0 for rows in of_kind],
         interarrival_s=span / MICROSECONDS / max(len(work) - 1, 1),
         load=all_work / max(work.procs_total * span, 1),
         long_narrow=int(np.count_nonzero((work.run > LONG_NARROW_US) & is_narrow)) / long,
@@ -386,50 +380,47 @@ def facts_of(work: Workload) -> Facts:
     )
 
 
-def _area(work: Workload, rows: BoolArray) -> int:
-    return exact_area(work.procs[rows], work.run[rows])
-
-
 def grouped_share(one: ScojoFigures) -> float:
-    """Return what share of the medium and long jobs was in a group."""
+    """Return the share of the medium and long jobs in groups."""
     there = sum(one.cells[NAMES[kind]].jobs for kind in (MEDIUM, LONG) if NAMES[kind] in one.cells)
     return sum(one.grouped) / max(there, 1)
 
 
 Comparison = tuple[str, str]
-"""A scheme, and the one that it is held against."""
+"""A scheme, and the one that it is compared with."""
 
 COMPARISONS: tuple[Comparison, ...] = (
     (GROUPS, SCOJO), (GROUPS, SCOJO_EASY), (GROUPS_ALONE, SCOJO_ALONE), (SCOJO, SCOJO_ALONE), (GROUPS, NO_DYNAMIC),
     (GROUPS, NO_LEVEL2), (GROUPS, NO_LEVEL1), (GROUPS, NO_SELECT), (GROUPS, NO_SHIFT), (GROUPS, NO_HALVES), (GROUPS, LEX),
     (GROUPS, DDS), (GROUPS, BOTTOM), (GROUPS_ALONE, BOTTOM_ALONE), (BOTTOM, SCOJO), (BOTTOM_ALONE, SCOJO_ALONE),
 )  # fmt: skip
-"""What the paper compares, and each of the parts by itself."""
+"""Comparisons of the paper, and each of the parts by itself."""
 
 BEYOND: tuple[Comparison, ...] = (
     (GROUPS, SCOJO), (GROUPS, SCOJO_EASY), (BOTTOM, SCOJO), (GROUPS, BOTTOM), (SCOJO, CONSERVATIVE), (GROUPS, CONSERVATIVE),
     (GROUPS, EASY), (BOTTOM, EASY),
 )  # fmt: skip
-"""What is compared under users' estimates."""
+"""Comparisons under users' estimates."""
 
 ON_PLAIN: tuple[Comparison, ...] = (
     (ONE, CONSERVATIVE), (ONE_GROUPS, ONE), (ONE_GROUPS, CONSERVATIVE), (ONE_GROUPS, EASY), (ONE_BOTTOM, CONSERVATIVE),
     (ONE_BOTTOM, EASY), (ONE_UNSEARCHED, CONSERVATIVE), (ONE_BOTTOM, ONE_UNSEARCHED), (ONE_GROUPS, ONE_BOTTOM),
 )  # fmt: skip
-"""What is compared on a plain space-shared machine."""
+"""Comparisons on a plain space-shared machine."""
 
 
-# ------------------------------------------------------------------------------------------------ what is read of a run
+# ------------------------------------------------------------------------------------------------ numbers of a run
+
 
 def of_cell(field: str, kind: str = ALL, width: str = ALL) -> Number:
-    """Return what reads a field of the jobs of a class and a width; None where there is no such job."""
+    """Return a reader of a field of the jobs of a class and a width; it returns None if there is no such job."""
     read: Callable[[ScojoCell], float] = attrgetter(field)
     name = cell_name(kind, width)
     return lambda one: read(one.cells[name]) if name in one.cells else None
 
 
 def slowdown(kind: str = ALL, width: str = ALL) -> Number:
-    """Return what reads the mean slowdown of the jobs of a class and a width."""
+    """Return a reader of the mean slowdown of the jobs of a class and a width."""
     return of_cell("slowdown", kind, width)
 
 
@@ -443,17 +434,17 @@ def groups_of(one: ScojoFigures) -> float:
 
 
 def grouped_percent(one: ScojoFigures) -> float:
-    """Return how many percent of the medium and long jobs were in a group."""
+    """Return the percentage of the medium and long jobs in groups."""
     return 100 * grouped_share(one)
 
 
 def pruned_percent(one: ScojoFigures) -> float | None:
-    """Return how many percent of the nodes were pruned; None without a search."""
+    """Return the percentage of pruned nodes; None without a search."""
     return 100 * one.pruned / one.nodes if one.nodes else None
 
 
 class Source(NamedTuple):
-    """Where workloads come from, by its short name, and what is known of run times: the point of a comparison."""
+    """A source of workloads, by its short name, and the kind of estimates: the point of a comparison."""
 
     slug: str
     estimates: str = EXACT
@@ -482,26 +473,27 @@ def only(runs: Runs, workload: int) -> Runs:
 
 # ------------------------------------------------------------------------------------------------ the tree of a group
 
-_new_profile = live(new_profile)
+_new_profile = entry_to(new_profile)
 
 COUNTED = (4, 8)
-"""For how many jobs the nodes of the whole tree are counted by the search itself."""
+"""Numbers of jobs for which the search itself counts the nodes of the whole tree."""
 
 
 def paths_of(jobs: int) -> int:
-    """Return how many orders of so many jobs there are."""
+    """Return the number of orders of this many jobs."""
     return math.factorial(jobs)
 
 
 def nodes_of(jobs: int) -> int:
-    """Return how many nodes the tree of their orders has below its root: every beginning of an order is one."""
+    """Return the number of nodes below the root in the tree of their orders: every beginning of an order is one."""
     return sum(math.factorial(jobs) // math.factorial(jobs - length) for length in range(1, jobs + 1))
 
 
 @cache
 def counted_nodes(jobs: int) -> int:
-    """Return how many placements the search makes that looks at every order."""
-    asked = np.array([(1, 1_000_000, 1_000_000, 0)] * jobs, SEARCHED_JOB)
+    """Return the number of placements in a search of every order."""
+    ones = np.ones(jobs, np.int64)
+    asked = searching.jobs_to_search(ones, 1_000_000 * ones, 0 * ones, 1)
     rules = searching.SearchRules(walk="lex", budget=paths_of(jobs) + 1, cuts=False)
     return searching.search(0, _new_profile(jobs, 0, 4 * jobs), asked, rules).nodes
 
@@ -519,14 +511,15 @@ SCHEMES_OF = {
     ESTIMATES: (SCOJO, SCOJO_EASY, GROUPS, BOTTOM, EASY, CONSERVATIVE),
     PLAIN: (EASY, CONSERVATIVE, ONE, ONE_GROUPS, ONE_BOTTOM, ONE_UNSEARCHED),
 }  # fmt: skip
-"""Which schemes each part of the study needs."""
+"""The schemes of each part of the study."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScojoStudy:
-    """What is run: workloads of the model, and of each log so many; the jobs of each; the seed of those of the model.
+    """The runs: workloads of the model and of logs, the jobs of each, the seed of those of the model.
 
-    ``logs``: with the number of their workloads; those among ``figures`` (by slug) have the runs of the paper too, of the first.
+    ``logs``: each with the number of its workloads.  ``figures``: short names of logs with the runs of the paper, too, for their
+    first workload.
     """
 
     workloads: int
@@ -545,18 +538,16 @@ class ScojoStudy:
         return list(dict.fromkeys(self._cases(parts)))
 
     def _cases(self, parts: Collection[str]) -> Iterator[ScojoCase]:
-        for workload in range(self.workloads):
-            for part in (one for one in SCHEMES_OF if one in parts):
-                if part != SIZES_PART or workload < len(LABELS):
-                    for known in (EXACT, USERS) if part in (ESTIMATES, PLAIN) else (EXACT,):
-                        yield from self._of(MODEL, workload, known, part)
+        for workload, part in product(range(self.workloads), (one for one in SCHEMES_OF if one in parts)):
+            if part != SIZES_PART or workload < len(LABELS):
+                for known in (EXACT, USERS) if part in (ESTIMATES, PLAIN) else (EXACT,):
+                    yield from self._of(MODEL, workload, known, part)
+        beyond = [one for one in (ESTIMATES, PLAIN) if one in parts]
         for source, workloads in self.logs:
             if FIGURES in parts and source.slug in self.figures:
                 yield from self._of(source, 0, EXACT, FIGURES)
-            for workload in range(workloads if source.has_estimates else 0):
-                for part in (one for one in (ESTIMATES, PLAIN) if one in parts):
-                    for known in (EXACT, USERS):
-                        yield from self._of(source, workload, known, part)
+            for workload, part, known in product(range(workloads if source.has_estimates else 0), beyond, (EXACT, USERS)):
+                yield from self._of(source, workload, known, part)
 
     def _of(self, source: ScojoSource, workload: int, known: str, part: str) -> Iterator[ScojoCase]:
         for scheme in SCHEMES_OF[part]:
@@ -571,7 +562,7 @@ _KNOWN = (
     (BLUE, "SDSC-BLUE", "Blue Horizon"), (LANL, "LANL-CM5", "Los Alamos"), ("kth", "KTH", "Swedish Royal Institute"),
     ("ctc", "CTC", "Cornell"), ("sdsc-sp2", "SDSC-SP2", "SDSC"),
 )  # fmt: skip
-"""Short name and name of the logs that are looked for, and what their headers say."""
+"""Short name and name of known logs, and words of their headers."""
 
 
 def study_of(
@@ -580,7 +571,7 @@ def study_of(
     """Return the study of the model and of these logs.
 
     Raises:
-        InputError: a log has not the jobs of one workload.
+        InputError: a log has fewer jobs than one workload.
         UsageError: one log is named twice.
     """
     sources = tuple(source_of(path, jobs, min(workloads, LOG_WORKLOADS)) for path in logs)
@@ -593,15 +584,16 @@ def study_of(
 
 
 def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOADS) -> tuple[ScojoSource, int]:
-    """Return a log as a source of workloads, and how many it has, at most so many.
+    """Return a log as a source of workloads, and their number, at most ``workloads``.
 
-    LANL's log says nothing that can be taken for an estimate (its field 9 looks like processor time).
+    LANL's log has no field that can serve as an estimate (its field 9 looks like processor time).
 
     Raises:
-        InputError: the log has not the jobs of one workload.
+        InputError: the log has fewer jobs than one workload.
     """
     log = read_log(path)
-    slug, name = _name_of(log, path)
+    known = ((slug, name) for slug, name, mark in _KNOWN if mark in machine_words(log))
+    slug, name = next(known, None) or name_by_file(path)
     procs = choose_procs(log, None)
     there = len(log_workload(path, procs, EXACT))
     if there < jobs:
@@ -611,9 +603,3 @@ def source_of(path: str, jobs: int = WORKLOAD_JOBS, workloads: int = LOG_WORKLOA
     has_estimates = slug != LANL and bool((log["time_requested"] > 0).mean() > 0.5)
     most = workloads if has_estimates else 1
     return ScojoSource(slug, name, procs, log.sha256, path, has_estimates), min(there // jobs, most)
-
-
-def _name_of(log: Log, path: str) -> tuple[str, str]:
-    """Return a short name and a name of a log: those of a log that is known, else by its file."""
-    known = ((slug, name) for slug, name, mark in _KNOWN if mark in machine_words(log))
-    return next(known, None) or name_by_file(path)

@@ -1,4 +1,4 @@
-"""Feitelson and Weil, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling", 1998: what is printed and run.
+"""Feitelson and Weil, "Utilization and Predictability in Scheduling the IBM SP2 with Backfilling", 1998: its numbers and runs.
 
 The experiments of Tables 1 to 3 and Figures 9 to 11 on any log, and the printed numbers.  The hand-drawn examples (Figures 3,
 4, 7 and 8) are tests: ``tests/papers/test_examples.py``.
@@ -6,8 +6,9 @@ The experiments of Tables 1 to 3 and Figures 9 to 11 on any log, and the printed
 A *reading* is a way in which the paper may have cut its log into months; the paper does not say which.
 
 ``whole``: the whole log is simulated once, and a job belongs to the month of its submission.
-``files``: each month is simulated by itself, from an empty machine, and a job belongs to the month in which it ended
-in the log, as it would stand in the accounting file of that month.
+
+``files``: each month is simulated by itself, from an empty machine.  A job belongs to the month of its end in the log, as in
+the accounting file of that month.
 
 Bounded slowdown is not clipped at 1, as the paper prints it.
 """
@@ -15,7 +16,7 @@ Bounded slowdown is not clipped at 1, as the paper prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -35,15 +36,11 @@ from qbatch.workloads import Log, generate_log, read_log
 from qbatch.workloads.transform import resampled
 
 # ------------------------------------------------------------------------------------------------ what the paper prints
-# Tables 1 to 3 and the numbers that the text gives for Figure 11, typed in as printed, with the paper's own inconsistencies: the
-# months of Table 2 hold 28,290 jobs where the text says 28,240, and begin in September where the text says October.
+# Tables 1 to 3 and the numbers of Figure 11 in the text, typed in as printed, with the paper's own inconsistencies.  The months
+# of Table 2 hold 28,290 jobs, while the text says 28,240, and begin in September, while the text says October.
 
 POLICIES = ("easy", "conservative")
 """The two schemes, in the order of the paper's columns."""
-
-IUCC_JOBS = 5203
-KTH_JOBS = 28240
-"""Jobs in the text of section 3.2."""
 
 IUCC_SIZES = (33, 49, 58)
 
@@ -70,24 +67,15 @@ TABLE_1: dict[str, tuple[int, tuple[tuple[int, int], ...]]] = {
 }
 """IUCC, 1997: jobs, and (EASY, conservative) at each of ``IUCC_SIZES``.  That log was never published."""
 
-TABLE_2 = (
-    PrintedMonth("1996-09", 86, 2, 2),
-    PrintedMonth("1996-10", 2377, 93, 76),
-    PrintedMonth("1996-11", 1988, 128, 135),
-    PrintedMonth("1996-12", 2294, 86, 124),
-    PrintedMonth("1997-01", 2899, 97, 81),
-    PrintedMonth("1997-02", 2908, 122, 134),
-    PrintedMonth("1997-03", 2078, 104, 118),
-    PrintedMonth("1997-04", 2820, 83, 92),
-    PrintedMonth("1997-05", 4061, 67, 60),
-    PrintedMonth("1997-06", 2694, 37, 31),
-    PrintedMonth("1997-07", 2160, 32, 34),
-    PrintedMonth("1997-08", 1925, 50, 57),
-)
+TABLE_2 = tuple(PrintedMonth(*row) for row in (
+    ("1996-09", 86, 2, 2), ("1996-10", 2377, 93, 76), ("1996-11", 1988, 128, 135), ("1996-12", 2294, 86, 124),
+    ("1997-01", 2899, 97, 81), ("1997-02", 2908, 122, 134), ("1997-03", 2078, 104, 118), ("1997-04", 2820, 83, 92),
+    ("1997-05", 4061, 67, 60), ("1997-06", 2694, 37, 31), ("1997-07", 2160, 32, 34), ("1997-08", 1925, 50, 57),
+))  # fmt: skip
 """KTH, users' estimates, by month."""
 
 USERS = "users"
-"""The row of Table 3 with the estimates that stand in the log."""
+"""The row of Table 3 with the estimates of the log."""
 
 TABLE_3: dict[int | str, tuple[int, int]] = {
     1: (62, 61), 4: (57, 53), 11: (51, 44), 31: (57, 45), 101: (62, 57), 301: (59, 52), USERS: (81, 84)
@@ -96,15 +84,14 @@ TABLE_3: dict[int | str, tuple[int, int]] = {
 
 FIGURE_11_JOBS = 20054
 FIGURE_11_FULL = 3215
-"""Jobs that used exactly 100 % of what they asked for."""
+"""Jobs that used exactly 100 % of their request."""
 FIGURE_11_KILLED = 3204
 """Those of them that the system killed."""
 FIGURE_11_FOUR_HOURS = 793
-"""Jobs killed by the system that had asked for four hours."""
+"""Jobs with a request of four hours that the system killed."""
 FIGURE_11_HIGHEST_H = 60
 
-
-# ------------------------------------------------------------------------------------------------ what is run
+# ------------------------------------------------------------------------------------------------ runs
 
 Made = TypeVar("Made")
 
@@ -117,7 +104,7 @@ SIZE_SHARES = (0.66, 0.83, 1.0)
 """The machine of Table 1 in three sizes, for a log of another machine: 66, 83 and 100 of KTH's 100 processors."""
 
 VARIANTS = ("fitting", "same", "files")
-"""Table 1 is run with all jobs that fit on a machine, with those that fit on the smallest, and with these by month."""
+"""Table 1 has all jobs that fit on a machine, those that fit on the smallest, and these by month."""
 
 LOADS = tuple(step / 100 for step in range(40, 101, 5))
 """The loads of Figures 9 and 10."""
@@ -125,22 +112,20 @@ LOADS = tuple(step / 100 for step in range(40, 101, 5))
 MODEL_POLICIES = ("fcfs", "easy", "conservative")
 MODEL_JOBS, MODEL_PROCS, MODEL_LOAD = 5_000, 128, 0.7
 MODEL_LOGS = 5
-"""How many generated logs Figures 9 and 10 are averaged over."""
+"""Number of generated logs behind the means of Figures 9 and 10."""
 
 _MEAN = "bounded_slowdown_mean"
 
-
 _FEW_JOBS = 5_000
-"""Up to so many jobs everything runs in this process: another one would begin for longer than it would work."""
-
+"""Up to this many jobs everything runs in this process: the start of another one would take longer than its work."""
 
 OWN_JOBS, OWN_PROCS, OWN_LOAD, OWN_SEED = 6_000, 100, 0.75, 1998
-"""The log that is generated where none is given."""
+"""The log that is generated if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sp2Study:
-    """What the experiments run on: a log, the size of its machine, the seeds of drawn estimates."""
+    """The input of the experiments: a log, the size of its machine, the seeds of drawn estimates."""
 
     log: Log
     procs: int
@@ -148,15 +133,12 @@ class Sp2Study:
 
     def facts(self, parts: Sequence[str]) -> dict[str, Any]:
         """Return the log, the machine and the options, for the record of the command."""
-        log = self.log
-        return {
-            "log": {"name": log.name, "sha256": log.sha256, "rows": len(log), "notes": log.notes},
-            "machine": {"procs": self.procs},
-            "options": {"seeds": len(self.seeds), "seed": self.seeds[0], "parts": parts},
-        }
+        log = {"name": self.log.name, "sha256": self.log.sha256, "rows": len(self.log), "notes": self.log.notes}
+        options = {"seeds": len(self.seeds), "seed": self.seeds[0], "parts": parts}
+        return {"log": log, "machine": {"procs": self.procs}, "options": options}
 
     def made(self, runner: Runner, what: str, make: Callable[[Sp2Study, Any], Made], cases: Sequence[Any]) -> list[Made]:
-        """Return what is made of each case, in their order; the cores share them."""
+        """Return what is made of each case, in their order, on all cores."""
         workers = 1 if len(self.log) <= _FEW_JOBS else None
         return runner.made(what, partial(make, self), cases, workers)
 
@@ -166,7 +148,7 @@ class Sp2Study:
 
 
 def study_of(logs: Sequence[str] = (), *, seeds: int = 10, seed: int = 0, procs: int | None = None) -> Sp2Study:
-    """Return the study of a log, or of a generated one; ``seeds`` draws of estimates from ``seed`` on."""
+    """Return the study of a log, or of a generated one, with ``seeds`` draws of estimates from ``seed`` on."""
     log = read_log(logs[0]) if logs else generate_log(jobs=OWN_JOBS, procs=OWN_PROCS, load=OWN_LOAD, seed=OWN_SEED)
     return Sp2Study(log, choose_procs(log, procs), tuple(range(seed, seed + seeds)))
 
@@ -182,7 +164,7 @@ class MonthFigures:
 
 @dataclass(frozen=True, slots=True)
 class SizeFigures:
-    """The months on a machine of one size, and how many jobs of the log were left out as too wide."""
+    """The months on a machine of one size, and the number of jobs of the log that were left out as too wide."""
 
     procs: int
     too_wide: int
@@ -213,11 +195,11 @@ class LoadFigures:
 
 @dataclass(frozen=True, slots=True)
 class EstimateFigures:
-    """Figure 11: how much of the time that they asked for jobs of a minute or more used.
+    """Figure 11: the used share of the requested time, for jobs of a minute or more.
 
-    ``full``: jobs whose percentage rounds to 100 or more; ``killed``: those of them with status 0; ``over``: those
-    that reached their estimate to the second; ``four_hours``: jobs with status 0 that asked for four hours.
-    ``histogram``: jobs by percent, 0 to 100.
+    ``full``: jobs with a percentage that rounds to 100 or more; ``killed``: those of them with status 0.  ``over``: jobs that
+    reached their estimate to the second; ``four_hours``: jobs with status 0 that asked for four hours.  ``histogram``: jobs by
+    percent, 0 to 100.
     """
 
     jobs: int
@@ -233,7 +215,7 @@ class EstimateFigures:
 
 
 def simulate(work: Workload, policy: str) -> Schedule:
-    """Return what a policy makes of these jobs on the machine that they were prepared for."""
+    """Return the schedule of a policy on the machine for which these jobs were prepared."""
     return run(work, one_host(work.procs_total), load_policy(policy))
 
 
@@ -241,17 +223,15 @@ def simulate(work: Workload, policy: str) -> Schedule:
 
 
 def months_of(work: Workload, reading: str, files: Sequence[tuple[str, Int64Array]] = ()) -> list[MonthFigures]:
-    """Return the slowdown of each month under both schemes, by one reading of what a month is."""
+    """Return the slowdown of each month under both schemes, by one reading of a month."""
     if reading == "whole":
         groups = [breakdown(simulate(work, policy), "month") for policy in POLICIES]
-        return [
-            MonthFigures(one[0].label, one[0].jobs, _by_policy([float(part.metrics[_MEAN] or 0) for part in one]))
-            for one in zip(*groups, strict=True)
+        found = [
+            (one[0].label, one[0].jobs, [float(part.metrics[_MEAN] or 0) for part in one]) for one in zip(*groups, strict=True)
         ]
-    return [
-        MonthFigures(label, len(rows), _by_policy([_slowdown(work.only(rows), policy) for policy in POLICIES]))
-        for label, rows in files
-    ]
+    else:
+        found = [(label, len(rows), [_slowdown(work.only(rows), policy) for policy in POLICIES]) for label, rows in files]
+    return [MonthFigures(label, jobs, dict(zip(POLICIES, means, strict=True))) for label, jobs, means in found]
 
 
 def mean_of(months: Sequence[MonthFigures], policy: str) -> float:
@@ -261,7 +241,7 @@ def mean_of(months: Sequence[MonthFigures], policy: str) -> float:
 
 
 def month_files(log: Log, work: Workload) -> list[tuple[str, Int64Array]] | None:
-    """Return the rows that ended in each month in the log; None when the log does not say how long jobs waited."""
+    """Return the rows that ended in each month in the log; None if the log does not contain how long jobs waited."""
     wait_s = np.asarray(log["wait"])[work.log_row].astype(np.float64)
     if (wait_s < 0).any():
         return None
@@ -273,10 +253,6 @@ def month_files(log: Log, work: Workload) -> list[tuple[str, Int64Array]] | None
 
 def _slowdown(work: Workload, policy: str) -> float:
     return float(measure(simulate(work, policy), costly=False)[_MEAN] or 0)
-
-
-def _by_policy(values: Sequence[float]) -> dict[str, float]:
-    return dict(zip(POLICIES, values, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -302,9 +278,7 @@ def _table_1(study: Sp2Study, sizes: tuple[int, int]) -> dict[str, SizeFigures]:
     if files is not None:
         months["files"] = months_of(same, "files", files)
     total = len(study.prepared(Options()))
-    return {
-        variant: SizeFigures(size, total - sum(month.jobs for month in figures), figures) for variant, figures in months.items()
-    }
+    return {variant: SizeFigures(size, total - sum(one.jobs for one in found), found) for variant, found in months.items()}
 
 
 def run_table_2(study: Sp2Study, runner: Runner = ALONE) -> dict[str, list[MonthFigures]]:
@@ -322,17 +296,15 @@ def _table_2(study: Sp2Study, reading: str) -> list[MonthFigures]:
 def run_table_3(study: Sp2Study, runner: Runner = ALONE) -> dict[str, list[FactorFigures]]:
     """Run the log with estimates drawn from [run, f x run] for each f and seed, and with those of the users."""
     values: dict[str, dict[int | str, dict[str, list[float]]]] = {}
-    cases = list(_factor_runs(study.seeds))
+    # Without a draw, one seed is enough.
+    cases = [(factor, seed) for factor in TABLE_3 for seed in (study.seeds[:1] if factor in (1, USERS) else study.seeds)]
     for (factor, _), found in zip(cases, study.made(runner, "Table 3", _table_3, cases), strict=True):
         for reading, means in found.items():
             row = values.setdefault(reading, {}).setdefault(factor, {})
             for policy, mean in means.items():
                 row.setdefault(policy, []).append(mean)
     return {
-        reading: [
-            FactorFigures(factor, {policy: interval(means) for policy, means in by_policy.items()})
-            for factor, by_policy in rows.items()
-        ]
+        reading: [FactorFigures(factor, {policy: interval(each) for policy, each in row.items()}) for factor, row in rows.items()]
         for reading, rows in values.items()
     }
 
@@ -354,7 +326,7 @@ def _table_3(study: Sp2Study, asked: tuple[int | str, int]) -> dict[str, dict[st
 def run_resampled(study: Sp2Study, factors: Sequence[int | str], runner: Runner = ALONE) -> list[ResampledMeans]:
     """Run logs made of weeks of the log, one for each seed, with the estimates of each factor drawn by the same seed.
 
-    A log that is too short to be resampled has none, and one that is made of weeks without a job that can run is left out.
+    A log that is too short for resampling has none; one made of weeks without a job that can run is left out.
     """
     found = study.made(runner, "Weeks resampled", _resampled, [(seed, tuple(factors)) for seed in study.seeds])
     return [means for means in found if means is not None]
@@ -375,18 +347,11 @@ def _estimates(factor: int | str, seed: int) -> Options:
     return Options() if factor == USERS else Options(estimates=f"f:{factor}", seed=seed)
 
 
-def _factor_runs(seeds: Sequence[int]) -> Iterator[tuple[int | str, int]]:
-    """Give each factor with each seed; where nothing is drawn, once."""
-    for factor in TABLE_3:
-        for seed in seeds[:1] if factor in (1, USERS) else seeds:
-            yield factor, seed
-
-
 # ------------------------------------------------------------------------------------------------ figures
 
 
 def run_figure_9(study: Sp2Study, runner: Runner = ALONE) -> list[LoadFigures]:
-    """Run generated logs at each load under three schemes, with perfect estimates; also gives Figure 10."""
+    """Run generated logs at each load under three schemes, with perfect estimates, for Figures 9 and 10."""
     return study.made(runner, "Figures 9 and 10", _figure_9, LOADS)
 
 
@@ -410,26 +375,27 @@ def _generated(seed: int) -> Log:
 
 
 def run_figure_11(study: Sp2Study) -> EstimateFigures | None:
-    """Count how much of the time that they asked for jobs used; None for a log without estimates.
+    """Count how much of their requested time jobs used; None for a log without estimates.
 
-    Only jobs that ran a minute or more: the counts of the paper are met by these, not by all.
+    Only jobs that ran a minute or more count: with these the counts are near those of the paper, with all they are not.
     """
-    columns = (np.asarray(study.log[name]) for name in ("run", "time_requested", "status"))
     asks = estimated(study.log)
-    run_s, asked_s, status = (column[asks] for column in columns)
+    run_s, asked_s, status = (np.asarray(study.log[name])[asks] for name in ("run", "time_requested", "status"))
     is_long = run_s >= 60
     if not is_long.any():
         return None
     run_s, asked_s, status = run_s[is_long], asked_s[is_long], status[is_long]
     percent = np.floor(100 * run_s / asked_s + 0.5)
     is_full, has_failed = percent >= 100, status == 0
+    counted = (~is_long, is_full, is_full & has_failed, run_s >= asked_s, has_failed & (asked_s == 4 * 3600))
+    shorter, full, killed, over, four_hours = (int(np.count_nonzero(mask)) for mask in counted)
     return EstimateFigures(
         jobs=len(run_s),
-        shorter=int(np.count_nonzero(~is_long)),
-        full=_count(is_full),
-        killed=_count(is_full & has_failed),
-        over=_count(run_s >= asked_s),
-        four_hours=_count(has_failed & (asked_s == 4 * 3600)),
+        shorter=shorter,
+        full=full,
+        killed=killed,
+        over=over,
+        four_hours=four_hours,
         highest_h=float(asked_s.max()) / 3600,
         two_hours_share=float(np.mean(asked_s <= 2 * 3600)),
         five_minutes_share=float(np.mean(asked_s % 300 == 0)),
@@ -438,15 +404,11 @@ def run_figure_11(study: Sp2Study) -> EstimateFigures | None:
 
 
 def estimated(log: Log) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Tell which jobs of a log ran and had asked for some time."""
+    """Return which jobs of a log ran and had requested some time."""
     return np.asarray((np.asarray(log["time_requested"]) > 0) & (np.asarray(log["run"]) >= 0))
 
 
 def has_estimates(log: Log) -> bool:
-    """Tell whether the log has estimates of users that are not simply the run times."""
+    """Whether the log has estimates of users other than the run times."""
     asks = estimated(log)
     return bool((np.asarray(log["time_requested"])[asks] != np.asarray(log["run"])[asks]).any())
-
-
-def _count(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
-    return int(np.count_nonzero(mask))

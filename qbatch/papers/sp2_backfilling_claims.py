@@ -1,7 +1,7 @@
-"""Feitelson and Weil 1998: Tables 1 to 3 and Figures 9 to 11 with the printed numbers beside ours, and its claims with verdicts.
+"""Feitelson and Weil 1998: Tables 1 to 3 and Figures 9 to 11, with the printed numbers and ours, and its claims with verdicts.
 
-Printed numbers are compared only on the log of the paper (KTH).  On any other log they are not shown, or shown for reference; the
-claims are about every log, and are checked on it as far as it has what they need.
+Printed numbers are compared only on the log of the paper (KTH); for any other log they are at most shown for reference.  The
+claims are about every log, and each is checked if the log has the necessary data.
 """
 
 from __future__ import annotations
@@ -21,23 +21,8 @@ from qbatch.papers.evidence import EvidenceItem, above, below, inside, with_inte
 from qbatch.papers.harness import ALONE, Runner
 from qbatch.papers.logs import machine_words
 from qbatch.papers.pictures import finished, new_picture
-from qbatch.papers.record import Claim, PaperOutcome, Part, Table, Tolerance, cell, claim, half, table_of_lines
-from qbatch.papers.sp2_backfilling import (
-    MODEL_POLICIES,
-    POLICIES,
-    TABLE_1,
-    TABLE_2,
-    TABLE_3,
-    USERS,
-    EstimateFigures,
-    FactorFigures,
-    LoadFigures,
-    MonthFigures,
-    ResampledMeans,
-    SizeFigures,
-    Sp2Study,
-    mean_of,
-)
+from qbatch.papers.record import Claim, PaperOutcome, Part, Table, Tolerance, cell, cells, claim, half, table_of_lines
+from qbatch.papers.sp2_backfilling import FactorFigures, LoadFigures, MonthFigures, SizeFigures, Sp2Study
 from qbatch.reports.plot_style import GREY, PALETTE
 from qbatch.workloads import Log
 
@@ -47,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def is_kth(log: Log) -> bool:
-    """Tell whether a log is that of KTH's SP2, the only one that the printed numbers can be held to."""
+    """Whether a log is that of KTH's SP2, the only one that can be compared with the printed numbers."""
     words = machine_words(log)
     return "KTH" in words and "SP2" in words
 
 
 def run_paper(study: Sp2Study, parts: Collection[str] = ("1", "2", "3", "figures"), runner: Runner = ALONE) -> PaperOutcome:
-    """Run the parts of the paper that are asked for."""
+    """Run some parts of the paper."""
     log, outcome = study.log, PaperOutcome(notes=_notes(study.log))
     has_estimates, name = paper.has_estimates(log), log.name
     if name == "generated":
@@ -75,7 +60,7 @@ def run_paper(study: Sp2Study, parts: Collection[str] = ("1", "2", "3", "figures
             outcome.tables.append(table_3(rows, reading, is_kth=is_kth(log)))
             outcome.claims.extend(claims_of_table_3(rows, reading, has_estimates=has_estimates))
         outcome.pictures["table3"] = partial(draw_table_3, by_factor, name, is_kth=is_kth(log))
-    if factors := list(TABLE_3) if "3" in parts else [USERS] if "2" in parts else []:
+    if factors := list(paper.TABLE_3) if "3" in parts else [paper.USERS] if "2" in parts else []:
         logs = paper.run_resampled(study, factors, runner)
         outcome.claims[:] = with_resampled(outcome.claims, logs, has_estimates=has_estimates)
     if "figures" in parts:
@@ -94,8 +79,8 @@ def _add_figures(outcome: PaperOutcome, study: Sp2Study, runner: Runner, *, has_
         outcome.notes.append("this log has no estimates of users: there is no Figure 11")
         return
     outcome.tables.append(table_11(found, is_kth=is_kth(study.log)))
-    # A generated log draws its failures; they say nothing of who was killed at the estimate.
-    outcome.claims.extend(claims_of_figure_11(found, tells_kills=study.log.name != "generated"))
+    # A generated log draws its failures, which are independent of kills at the estimate.
+    outcome.claims.extend(claims_of_figure_11(found, has_kills=study.log.name != "generated"))
     outcome.pictures["figure11"] = partial(draw_figure_11, study.log, found)
 
 
@@ -116,15 +101,15 @@ def _notes(log: Log) -> list[str]:
 PER_MONTH = Tolerance(0.25, 10)
 WHOLE = Tolerance(0.15)
 PER_FACTOR = Tolerance(0.20)
-"""How far numbers may lie from the printed ones (docs/spec/papers.md, R001)."""
+"""Tolerances against printed numbers (docs/spec/papers.md, R001)."""
 
 MOST_WINS, OF_MONTHS = 9, 11
-"""A scheme dominates when it wins more than this share of the decided months (R001)."""
+"""A scheme dominates if it wins more than this share of the decided months (R001)."""
 
 ALL = "all"
 
 HELPFUL = (4, 11, 31)
-"""The factors of which the paper says that they are better than 1."""
+"""The factors that are better than 1, according to the paper."""
 
 READING_TEXTS = {
     "whole": "simulated once as a whole, by month of submission",
@@ -144,8 +129,8 @@ def table_1(sizes: Sequence[SizeFigures], variant: str) -> Table:
     """Return the months on three machines, with perfect estimates."""
     lines = []
     for month in sizes[-1].months:
-        line = [*cell("month", "month", month.label), *cell("jobs", "jobs", month.jobs)]
-        for size, policy in product(sizes, POLICIES):
+        line = cells(month=month.label, jobs=month.jobs)
+        for size, policy in product(sizes, paper.POLICIES):
             of_size = {one.label: one.slowdown[policy] for one in size.months}.get(month.label)
             line += cell(f"{policy}_{size.procs}", f"{_SHORT[policy]} {size.procs}", of_size, 1)
         lines.append(line)
@@ -157,31 +142,33 @@ def table_1(sizes: Sequence[SizeFigures], variant: str) -> Table:
 def table_1_printed() -> Table:
     """Return the paper's Table 1, of another machine: for reference."""
     lines = []
-    for month, (jobs, pairs) in TABLE_1.items():
-        line = [*cell("month", "month", month), *cell("jobs", "jobs", jobs)]
+    for month, (jobs, pairs) in paper.TABLE_1.items():
+        line = cells(month=month, jobs=jobs)
         for size, pair in zip(paper.IUCC_SIZES, pairs, strict=True):
-            for policy, value in zip(POLICIES, pair, strict=True):
+            for policy, value in zip(paper.POLICIES, pair, strict=True):
                 line += cell(f"{policy}_{size}", f"{_SHORT[policy]} {size}", value)
         lines.append(line)
-    title = "Table 1 as printed, for reference: IUCC, another machine, whose log is not public"
+    title = "Table 1 as printed, for reference: IUCC, another machine; its log is not public"
     return table_of_lines("table1-printed", title, lines)
 
 
 def claims_of_table_1(sizes: Sequence[SizeFigures], variant: str) -> list[Claim]:
-    """Return what the paper says of smaller machines, checked on ours."""
+    """Return the claims about smaller machines."""
     name = _name("table1", variant)
-    steps = broken = 0
-    for small, large in pairwise(sizes):
-        for one, other in common(small.months, large.months):
-            for policy in POLICIES:
-                steps += 1
-                broken += one.slowdown[policy] <= other.slowdown[policy]
+    raises = [
+        one.slowdown[policy] > other.slowdown[policy]
+        for small, large in pairwise(sizes)
+        for one, other in product(small.months, large.months)
+        if one.label == other.label
+        for policy in paper.POLICIES
+    ]
     months = [month for size in sizes for month in size.months]
-    gaps = [relative_gap(month) for month in months if month.slowdown["easy"] > 0]
+    slowdowns = [month.slowdown for month in months]
+    gaps = [abs(one["easy"] - one["conservative"]) / one["easy"] for one in slowdowns if one["easy"] > 0]
     middle = median(gaps) if gaps else None
     return [
         claim(f"{name}.smaller-is-slower", "A smaller machine has a higher slowdown, in every month, under both schemes",
-              broken == 0 if steps else None, f"{steps - broken} of {steps} steps to the smaller machine raise it"),
+              all(raises) if raises else None, f"{sum(raises)} of {len(raises)} steps to the smaller machine raise it"),
         claim(f"{name}.alike", "The two schemes are alike: the median difference over months and sizes is below 10 %",
               middle < 0.10 if middle is not None else None,
               f"median |EASY - conservative| / EASY = {100 * (middle or 0):.1f} % over {len(gaps)} months"),
@@ -189,40 +176,28 @@ def claims_of_table_1(sizes: Sequence[SizeFigures], variant: str) -> list[Claim]
     ]  # fmt: skip
 
 
-def relative_gap(month: MonthFigures) -> float:
-    """Return |EASY - conservative| / EASY."""
-    return abs(month.slowdown["easy"] - month.slowdown["conservative"]) / month.slowdown["easy"]
-
-
-def common(one: Sequence[MonthFigures], other: Sequence[MonthFigures]) -> list[tuple[MonthFigures, MonthFigures]]:
-    """Return the months that both have, in pairs."""
-    by_label = {month.label: month for month in other}
-    return [(month, by_label[month.label]) for month in one if month.label in by_label]
-
-
 def table_2(months: Sequence[MonthFigures], reading: str, *, is_kth: bool) -> Table:
-    """Return the months beside the printed ones, and the mean over all jobs beside Table 3's row of users."""
-    printed = {month.label: month for month in TABLE_2} if is_kth else {}
-
-    def line(label: str, jobs: int, jobs_printed: int | None) -> list[Part]:
-        shown = [*cell("month", "month", label), *cell("jobs_printed", "jobs printed", jobs_printed)]
-        return [*shown, *cell("jobs", "jobs ours", jobs)]
-
+    """Return the months next to the printed ones, and the mean over all jobs next to Table 3's row of users."""
+    printed = {month.label: month for month in paper.TABLE_2} if is_kth else {}
     lines = []
     for month in months:
         known = printed.get(month.label)
-        lines.append(line(month.label, month.jobs, known.jobs if known else None))
-        for policy in POLICIES:
-            lines[-1] += _beside(policy, getattr(known, policy) if known else None, month.slowdown[policy], PER_MONTH)
-    total = sum(month.jobs for month in TABLE_2) if is_kth else None
-    lines.append(line(ALL, sum(month.jobs for month in months), total))
-    for policy, value in zip(POLICIES, TABLE_3[USERS], strict=True):
-        lines[-1] += _beside(policy, value if is_kth else None, mean_of(months, policy), WHOLE)
+        line = cells(month=month.label) + cell("jobs_printed", "jobs printed", known.jobs if known else None)
+        line += cell("jobs", "jobs ours", month.jobs)
+        for policy in paper.POLICIES:
+            line += _compared(policy, getattr(known, policy) if known else None, month.slowdown[policy], PER_MONTH)
+        lines.append(line)
+    total = sum(month.jobs for month in paper.TABLE_2) if is_kth else None
+    line = cells(month=ALL) + cell("jobs_printed", "jobs printed", total)
+    line += cell("jobs", "jobs ours", sum(month.jobs for month in months))
+    for policy, value in zip(paper.POLICIES, paper.TABLE_3[paper.USERS], strict=True):
+        line += _compared(policy, value if is_kth else None, paper.mean_of(months, policy), WHOLE)
+    lines.append(line)
     title = f"Table 2: users' estimates, {READING_TEXTS[reading]}"
     return table_of_lines(_name("table2", reading), title, lines)
 
 
-def _beside(policy: str, printed: float | None, ours: float | None, tolerance: Tolerance, *more: Part) -> list[Part]:
+def _compared(policy: str, printed: float | None, ours: float | None, tolerance: Tolerance, *more: Part) -> list[Part]:
     """Return a printed number, ours, more of ours, and the verdict."""
     short = _SHORT[policy]
     found = [*cell(f"{policy}_printed", f"{short} printed", printed), *cell(policy, f"{short} ours", ours, 1), *more]
@@ -230,9 +205,9 @@ def _beside(policy: str, printed: float | None, ours: float | None, tolerance: T
 
 
 def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Claim]:
-    """Return what the paper says of the months."""
+    """Return the claims about the months."""
     name = _name("table2", reading)
-    easy, conservative = (mean_of(months, policy) for policy in POLICIES)
+    easy, conservative = (paper.mean_of(months, policy) for policy in paper.POLICIES)
     gap = abs(easy - conservative) / easy if easy else 0.0
     return [
         domination(name, months),
@@ -242,7 +217,7 @@ def claims_of_table_2(months: Sequence[MonthFigures], reading: str) -> list[Clai
 
 
 def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
-    """Return the claim that neither scheme dominates; months that print the same whole numbers are ties."""
+    """Return the claim that neither scheme dominates; months with the same whole numbers are ties."""
     wins = [round(month.slowdown["easy"]) - round(month.slowdown["conservative"]) for month in months]
     easy, conservative = sum(gap < 0 for gap in wins), sum(gap > 0 for gap in wins)
     decided = easy + conservative
@@ -255,55 +230,48 @@ def domination(name: str, months: Sequence[MonthFigures]) -> Claim:
 
 
 def table_3(rows: Sequence[FactorFigures], reading: str, *, is_kth: bool) -> Table:
-    """Return the factors beside the printed ones, each a mean over the seeds with half its 95 % interval."""
+    """Return the factors next to the printed ones, each a mean over the seeds with half its 95 % interval."""
     lines = []
     for row in rows:
         line = [*cell("f", "f", str(row.factor)), *cell("seeds", "seeds", row.slowdown["easy"].n)]
-        for policy, printed in zip(POLICIES, TABLE_3[row.factor], strict=True):
+        for policy, printed in zip(paper.POLICIES, paper.TABLE_3[row.factor], strict=True):
             found, known = row.slowdown[policy], printed if is_kth else None
             width = cell(f"{policy}_half_interval", "+-95 %", half(found), 1)
-            line += _beside(policy, known, found.mean, WHOLE if row.factor == USERS else PER_FACTOR, *width)
+            line += _compared(policy, known, found.mean, WHOLE if row.factor == paper.USERS else PER_FACTOR, *width)
         lines.append(line)
     return table_of_lines(_name("table3", reading), f"Table 3: drawn estimates, {READING_TEXTS[reading]}", lines)
 
 
 def claims_of_table_3(rows: Sequence[FactorFigures], reading: str, *, has_estimates: bool) -> list[Claim]:
-    """Return what the paper concludes from the quality of estimates."""
+    """Return the claims about the quality of estimates."""
     name = _name("table3", reading)
-    means = {row.factor: {policy: row.slowdown[policy].mean or 0.0 for policy in POLICIES} for row in rows}
-    helped = {policy: min(HELPFUL, key=lambda factor: means[factor][policy]) for policy in POLICIES}
-    drawn = [factor for factor in means if factor != USERS]
-    worst = {policy: max(means[factor][policy] for factor in drawn) for policy in POLICIES}
+    means = {row.factor: {policy: row.slowdown[policy].mean or 0.0 for policy in paper.POLICIES} for row in rows}
+    helped = {policy: min(HELPFUL, key=lambda factor: means[factor][policy]) for policy in paper.POLICIES}
+    drawn = [factor for factor in means if factor != paper.USERS]
+    worst = {policy: max(means[factor][policy] for factor in drawn) for policy in paper.POLICIES}
     kept = [factor for factor in drawn if means[factor]["conservative"] <= means[factor]["easy"]]
+    best = [
+        f"{_SHORT[policy]} {means[1][policy]:.1f} at f = 1, {means[factor][policy]:.1f} at f = {factor}"
+        for policy, factor in helped.items()
+    ]
+    users = means[paper.USERS]
+    worse = [f"{_SHORT[policy]} users {users[policy]:.1f}, worst drawn {most:.1f}" for policy, most in worst.items()]
     return [
-        claim(
-            f"{name}.inaccuracy-helps",
-            "Accurate estimates are not the best: some f of 4, 11, 31 beats f = 1 under both schemes",
-            all(means[helped[policy]][policy] < means[1][policy] for policy in POLICIES),
-            "; ".join(
-                f"{_SHORT[policy]} {means[1][policy]:.1f} at f = 1, {means[best][policy]:.1f} at f = {best}"
-                for policy, best in helped.items()
-            ),
-        ),
-        claim(
-            f"{name}.users-are-worse",
-            "The estimates of users are worse than all that are drawn, under both schemes",
-            all(means[USERS][policy] > worst[policy] for policy in POLICIES) if has_estimates else None,
-            "; ".join(
-                f"{_SHORT[policy]} users {means[USERS][policy]:.1f}, worst drawn {most:.1f}"
-                for policy, most in worst.items()
-            ),
-        ),
+        claim(f"{name}.inaccuracy-helps",
+              "Accurate estimates are not the best: some f of 4, 11, 31 beats f = 1 under both schemes",
+              all(means[helped[policy]][policy] < means[1][policy] for policy in paper.POLICIES), "; ".join(best)),
+        claim(f"{name}.users-are-worse", "The estimates of users are worse than all that are drawn, under both schemes",
+              all(users[policy] > worst[policy] for policy in paper.POLICIES) if has_estimates else None, "; ".join(worse)),
         claim(f"{name}.conservative-is-better", "With drawn estimates conservative is no worse than EASY, at every f",
               len(kept) == len(drawn), f"at {len(kept)} of {len(drawn)} factors"),
     ]  # fmt: skip
 
 
-def with_resampled(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, has_estimates: bool) -> list[Claim]:
-    """Return claims with what logs made of the log's weeks say of them, as intervals.
+def with_resampled(claims: Sequence[Claim], logs: Sequence[paper.ResampledMeans], *, has_estimates: bool) -> list[Claim]:
+    """Return claims with intervals over logs made of the log's weeks.
 
-    The verdict is of the log itself, of which there is one; how much it owes to the weeks that the log happens to have, the
-    intervals say (Student's t over the resampled logs, ratios by their logarithms).
+    The verdict is about the log itself.  The intervals show how much it depends on the weeks of the log (Student's t over the
+    resampled logs, ratios by their logarithms).
     """
     if len(logs) < 2:
         return list(claims)
@@ -311,36 +279,34 @@ def with_resampled(claims: Sequence[Claim], logs: Sequence[ResampledMeans], *, h
     return with_intervals(claims, _over_logs(logs, has_estimates=has_estimates), over)
 
 
-def _over_logs(logs: Sequence[ResampledMeans], *, has_estimates: bool) -> dict[str, list[EvidenceItem]]:
+def _over_logs(logs: Sequence[paper.ResampledMeans], *, has_estimates: bool) -> dict[str, list[EvidenceItem]]:
     """Return the comparisons behind each claim, over resampled logs."""
-    easy, conservative = POLICIES
-    drawn = [factor for factor in logs[0] if factor != USERS]
+    easy, conservative = paper.POLICIES
+    drawn = [factor for factor in logs[0] if factor != paper.USERS]
 
     def ratios(one: tuple[int | str, str], other: tuple[int | str, str]) -> list[float]:
         pairs = ((log[one[0]][one[1]], log[other[0]][other[1]]) for log in logs)
         return [mine / theirs for mine, theirs in pairs if theirs]
 
-    alike = ratios((USERS, conservative), (USERS, easy))
+    alike = ratios((paper.USERS, conservative), (paper.USERS, easy))
     found = {"table2.alike": [inside("conservative / EASY", alike, 0.9, 1.1, is_ratio=True)]}
     if not drawn:
         return found
     found["table3.inaccuracy-helps"] = [
         below(f"{_SHORT[policy]}, f = {factor} / f = 1", ratios((factor, policy), (1, policy)), 1.0, is_ratio=True)
-        for policy, factor in product(POLICIES, HELPFUL)
+        for policy, factor in product(paper.POLICIES, HELPFUL)
     ]
     found["table3.conservative-is-better"] = [
         below(f"f = {factor}, conservative / EASY", ratios((factor, conservative), (factor, easy)), 1.0, is_ratio=True)
         for factor in drawn
     ]
     if has_estimates:
-        worst = {policy: [max(log[factor][policy] for factor in drawn) for log in logs] for policy in POLICIES}
-        found["table3.users-are-worse"] = [
-            above(
-                f"{_SHORT[policy]}, users / worst drawn",
-                [log[USERS][policy] / most for log, most in zip(logs, worst[policy], strict=True) if most], 1.0, is_ratio=True,
-            )
-            for policy in POLICIES
-        ]  # fmt: skip
+        found["table3.users-are-worse"] = []
+        for policy in paper.POLICIES:
+            worst = [max(log[factor][policy] for factor in drawn) for log in logs]
+            times = [log[paper.USERS][policy] / most for log, most in zip(logs, worst, strict=True) if most]
+            worse = above(f"{_SHORT[policy]}, users / worst drawn", times, 1.0, is_ratio=True)
+            found["table3.users-are-worse"].append(worse)
     return found
 
 
@@ -368,9 +334,9 @@ def table_9(points: Sequence[LoadFigures]) -> Table:
     lines = []
     for point in points:
         line = cell("load", "load", point.load, 2)
-        for policy in MODEL_POLICIES:
+        for policy in paper.MODEL_POLICIES:
             line += cell(f"slowdown_{policy}", f"slowdown {policy}", point.slowdown[policy], 1)
-        for policy in MODEL_POLICIES[1:]:
+        for policy in paper.MODEL_POLICIES[1:]:
             line += cell(f"backfilled_{policy}", f"backfilled {policy}", point.backfilled[policy], 3)
         lines.append(line)
     title = "Figures 9 and 10: bounded slowdown and share backfilled by load, generated logs, perfect estimates"
@@ -378,12 +344,12 @@ def table_9(points: Sequence[LoadFigures]) -> Table:
 
 
 def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
-    """Return what the paper reads off Figures 9 and 10."""
+    """Return the claims about Figures 9 and 10."""
     usual = [point for point in points if point.load <= 0.9]
     high = [point for point in points if point.load > 0.9]
-    apart = max(abs(_of(point, "conservative") / _of(point, "easy") - 1) for point in usual)
+    apart = max(abs(point.slowdown["conservative"] / point.slowdown["easy"] - 1) for point in usual)
     at = min(points, key=lambda point: abs(point.load - 0.7))
-    times = _of(at, "fcfs") / _of(at, "easy")
+    times = at.slowdown["fcfs"] / at.slowdown["easy"]
     more = [point for point in points if point.backfilled["conservative"] >= point.backfilled["easy"]]
     differ = max(abs(point.backfilled["conservative"] - point.backfilled["easy"]) for point in points)
     least = min(points[-1].backfilled[policy] for policy in ("easy", "conservative"))
@@ -391,10 +357,10 @@ def claims_of_figures_9_and_10(points: Sequence[LoadFigures]) -> list[Claim]:
         claim("figure9.alike", "EASY and conservative are within 10 % of each other up to a load of 0.9", apart <= 0.10,
               f"at most {100 * apart:.0f} % apart"),
         claim("figure9.conservative-at-high-load", "Conservative is slightly better at very high loads",
-              all(_of(point, "conservative") < _of(point, "easy") for point in high),
-              "; ".join(f"{p.load:.2f}: EASY {_of(p, 'easy'):.0f}, cons {_of(p, 'conservative'):.0f}" for p in high)),
+              all(point.slowdown["conservative"] < point.slowdown["easy"] for point in high),
+              "; ".join(f"{p.load:.2f}: EASY {p.slowdown['easy']:.0f}, cons {p.slowdown['conservative']:.0f}" for p in high)),
         claim("figure9.fcfs-far-worse", "FCFS is far worse: at least five times EASY at a load of 0.7", times >= 5,
-              f"{times:.1f} times ({_of(at, 'fcfs'):.0f} to {_of(at, 'easy'):.0f})"),
+              f"{times:.1f} times ({at.slowdown['fcfs']:.0f} to {at.slowdown['easy']:.0f})"),
         claim("figure10.conservative-backfills-more",
               "Both backfill about as much (within 5 points), conservative a bit more",
               differ <= 0.05 and len(more) > len(points) / 2,
@@ -415,39 +381,26 @@ def _over_generated(
         pairs = zip(point.slowdowns[policy], point.slowdowns["easy"], strict=True)
         return [mine / theirs for mine, theirs in pairs if theirs]
 
-    def label(point: LoadFigures) -> str:
-        return f"load {point.load:.2f}, conservative / EASY"
+    def alike(some: Sequence[LoadFigures]) -> list[tuple[str, list[float]]]:
+        return [(f"load {point.load:.2f}, conservative / EASY", ratios(point, "conservative")) for point in some]
 
-    more = {
-        point.load: [
-            100 * (mine - theirs)
-            for mine, theirs in zip(point.shares["conservative"], point.shares["easy"], strict=True)
-        ]
-        for point in points
-    }
+    more = []
+    for point in points:
+        pairs = zip(point.shares["conservative"], point.shares["easy"], strict=True)
+        gaps = [100 * (mine - theirs) for mine, theirs in pairs]
+        more.append(above(f"load {point.load:.2f}, conservative - EASY", gaps, 0.0, " points"))
+    last = points[-1]
     return {
-        "figure9.alike": [
-            inside(label(point), ratios(point, "conservative"), 0.9, 1.1, is_ratio=True) for point in usual
-        ],
-        "figure9.conservative-at-high-load": [
-            below(label(point), ratios(point, "conservative"), 1.0, is_ratio=True) for point in high
-        ],
+        "figure9.alike": [inside(*each, 0.9, 1.1, is_ratio=True) for each in alike(usual)],
+        "figure9.conservative-at-high-load": [below(*each, 1.0, is_ratio=True) for each in alike(high)],
         "figure9.fcfs-far-worse": [above(f"load {at.load:.2f}, FCFS / EASY", ratios(at, "fcfs"), 5.0, is_ratio=True)],
-        "figure10.conservative-backfills-more": [
-            above(f"load {load:.2f}, conservative - EASY", values, 0.0, " points") for load, values in more.items()
-        ],
-        "figure10.nearly-all": [
-            above(f"{policy} at {points[-1].load:.2f}", points[-1].shares[policy], 0.9) for policy in ("easy", "conservative")
-        ],
+        "figure10.conservative-backfills-more": more,
+        "figure10.nearly-all": [above(f"{each} at {last.load:.2f}", last.shares[each], 0.9) for each in paper.POLICIES],
     }
 
 
-def _of(point: LoadFigures, policy: str) -> float:
-    return point.slowdown[policy]
-
-
-def table_11(found: EstimateFigures, *, is_kth: bool) -> Table:
-    """Return what the text prints of Figure 11 beside what the log tells."""
+def table_11(found: paper.EstimateFigures, *, is_kth: bool) -> Table:
+    """Return the printed numbers of Figure 11 next to those of the log."""
     full_share = 100 * paper.FIGURE_11_FULL / paper.FIGURE_11_JOBS
     killed_share = 100 * paper.FIGURE_11_KILLED / paper.FIGURE_11_FULL
     counts: list[tuple[str, float | None, float, Tolerance]] = [
@@ -466,23 +419,21 @@ def table_11(found: EstimateFigures, *, is_kth: bool) -> Table:
     for what, printed, ours, tolerance in counts:
         known = printed if is_kth else None
         digits = 0 if isinstance(ours, int) else 1
-        lines.append([
-            *cell("quantity", "quantity", what),
-            *cell("printed", "printed", None if known is None else round(known, digits) if digits else known, 1),
-            *cell("ours", "ours", round(ours, digits) if digits else ours, 1),
-            *cell("verdict", "verdict", tolerance.verdict(known, ours)),
-        ])  # fmt: skip
+        shown = None if known is None else round(known, digits) if digits else known
+        line = cells(quantity=what) + cell("printed", "printed", shown, 1)
+        line += cell("ours", "ours", round(ours, digits) if digits else ours, 1)
+        lines.append(line + cells(verdict=tolerance.verdict(known, ours)))
     notes = [f"{found.shorter:,} jobs of less than a minute are left out"]
     if is_kth:
         notes.append(
-            "the paper does not say which jobs it counts: the cut at a minute, the rounding and the reading of the 4 h row "
-            "were chosen because they meet its counts, so that they agree is no evidence"
+            "the paper does not say which jobs it counts. The cut at a minute, the rounding and the reading of the 4 h row "
+            "were chosen because they meet its counts, so their agreement is no evidence"
         )
     return table_of_lines("figure11", "Figure 11: time used of time asked for", lines, notes)
 
 
-def claims_of_figure_11(found: EstimateFigures, *, tells_kills: bool) -> list[Claim]:
-    """Return what the paper reads off Figure 11."""
+def claims_of_figure_11(found: paper.EstimateFigures, *, has_kills: bool) -> list[Claim]:
+    """Return the claims about Figure 11."""
     below = max(found.histogram[1:98])
     killed = found.killed / found.full if found.full else 0.0
     return [
@@ -491,7 +442,7 @@ def claims_of_figure_11(found: EstimateFigures, *, tells_kills: bool) -> list[Cl
               found.histogram[100] >= 2 * below,
               f"{found.histogram[100]:,} jobs at 100 %, at most {below:,} in another bin"),
         claim("figure11.killed", "Nearly all jobs at 100 % were killed there (95 % or more)",
-              killed >= 0.95 if tells_kills and found.full else None,
+              killed >= 0.95 if has_kills and found.full else None,
               f"{found.killed:,} of {found.full:,} have status 0"),
     ]  # fmt: skip
 
@@ -522,8 +473,8 @@ def draw_table_2(found: Mapping[str, Sequence[MonthFigures]], name: str, *, is_k
 
 
 def _draw_months(axes: Axes, months: Sequence[MonthFigures], *, is_kth: bool) -> None:
-    printed = {month.label: month for month in TABLE_2} if is_kth else {}
-    for place, policy in enumerate(POLICIES):
+    printed = {month.label: month for month in paper.TABLE_2} if is_kth else {}
+    for place, policy in enumerate(paper.POLICIES):
         at = np.arange(len(months)) + (place - 0.5) * 0.4
         colour = _COLOURS[policy]
         axes.bar(at, [month.slowdown[policy] for month in months], 0.36, color=colour, alpha=0.55, label=_NAMES[policy])
@@ -550,7 +501,7 @@ def draw_table_3(found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_
     figure = _figure(2.9, "Table 3, quality of estimates", name)
     panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
     for axes, (reading, rows) in zip(panels, found.items(), strict=True):
-        for policy in POLICIES:
+        for policy in paper.POLICIES:
             _draw_factors(axes, rows, policy, is_kth=is_kth)
         axes.set_xticks(range(len(rows)), [str(row.factor) for row in rows])
         axes.set_title(_READINGS[reading])
@@ -564,15 +515,15 @@ def draw_table_3(found: Mapping[str, Sequence[FactorFigures]], name: str, *, is_
 
 def _draw_factors(axes: Axes, rows: Sequence[FactorFigures], policy: str, *, is_kth: bool) -> None:
     colour = _COLOURS[policy]
-    drawn = [row for row in rows if row.factor != USERS]
+    drawn = [row for row in rows if row.factor != paper.USERS]
     look: dict[str, Any] = {"color": colour, "marker": "o", "ms": 3, "capsize": 2, "lw": 1.1}
     means = [row.slowdown[policy].mean or 0.0 for row in drawn]
     halves = [half(row.slowdown[policy]) or 0.0 for row in drawn]
     axes.errorbar(range(len(drawn)), means, halves, label=_NAMES[policy], **look)
-    users = [row.slowdown[policy].mean or 0.0 for row in rows if row.factor == USERS]
+    users = [row.slowdown[policy].mean or 0.0 for row in rows if row.factor == paper.USERS]
     axes.plot([len(drawn)], users, "o", color=colour, ms=4)
     if is_kth:
-        printed = [TABLE_3[row.factor][POLICIES.index(policy)] for row in rows]
+        printed = [paper.TABLE_3[row.factor][paper.POLICIES.index(policy)] for row in rows]
         axes.plot(range(len(rows)), printed, "D", mfc="none", color=colour, ms=4.5, label=f"{_NAMES[policy]}, printed")
 
 
@@ -580,7 +531,7 @@ def draw_figure_9(points: Sequence[LoadFigures]) -> Figure:
     """Draw bounded slowdown against load under three schemes, as the paper's Figure 9."""
     figure = _figure(3.0, "Figure 9, bounded slowdown by load", "generated logs")
     axes = figure.add_subplot()
-    _draw_loads(axes, points, {policy: [point.slowdown[policy] for point in points] for policy in MODEL_POLICIES})
+    _draw_loads(axes, points, {policy: [point.slowdown[policy] for point in points] for policy in paper.MODEL_POLICIES})
     axes.set_yscale("log")
     axes.set_ylabel("Bounded slowdown")
     return finished(figure, "Perfect estimates; our generator in place of the paper's model. Logarithmic scale.")
@@ -590,7 +541,7 @@ def draw_figure_10(points: Sequence[LoadFigures]) -> Figure:
     """Draw the share of jobs that are backfilled against load, as the paper's Figure 10."""
     figure = _figure(3.0, "Figure 10, jobs backfilled by load", "generated logs")
     axes = figure.add_subplot()
-    shares = {policy: [100 * point.backfilled[policy] for point in points] for policy in POLICIES}
+    shares = {policy: [100 * point.backfilled[policy] for point in points] for policy in paper.POLICIES}
     _draw_loads(axes, points, shares)
     axes.set_ylim(0, 100)
     axes.set_ylabel("Jobs backfilled (%)")
@@ -606,7 +557,7 @@ def _draw_loads(axes: Axes, points: Sequence[LoadFigures], values: Mapping[str, 
     axes.set_xlabel("Offered load")
 
 
-def draw_figure_11(log: Log, found: EstimateFigures) -> Figure:
+def draw_figure_11(log: Log, found: paper.EstimateFigures) -> Figure:
     """Draw how much of the requested time was used, and run time against request, as the paper's Figure 11."""
     figure = _figure(3.3, "Figure 11, estimates and run times", log.name)
     left, right = figure.subplots(1, 2)

@@ -119,9 +119,7 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
         return True
     parts = list(parts_of(allocation))
     hosts = [machine.hosts[place] for place, _, _ in parts]
-    if job.is_exclusive and any(
-        part[1:] != (host.cpus, host.memory) for part, host in zip(parts, hosts, strict=True)
-    ):
+    if job.is_exclusive and any(part[1:] != (host.cpus, host.memory) for part, host in zip(parts, hosts, strict=True)):
         return False
     free, memory = [0] * len(machine.hosts), [0] * len(machine.hosts)
     for place, width, size in parts:
@@ -144,13 +142,9 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
 
 
 def _divides(
-    hosts: list[Host],
-    room: tuple[tuple[int, int], ...],
-    request: Request,
-    most: int,
-    is_unused: tuple[bool, ...],
+    hosts: list[Host], room: tuple[tuple[int, int], ...], request: Request, most: int, is_unused: tuple[bool, ...],
     failed: set[tuple[int, int, tuple[tuple[int, int], ...]]],
-) -> bool:
+) -> bool:  # fmt: skip
     """Put the first chunk of the request on one host after another, and the rest after it, until all are placed."""
     if not request:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,10 @@ import numpy as np
 from qbatch.model.actions import Action, Chunk, Resize, Resume, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError, UsageError
 from qbatch.model.machine import Machine
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels import tables
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import (
-    ACTION,
-    COUNTS,
-    ENDS,
-    INTERVAL,
-    PARTS,
-    RESIZE,
-    RESUME,
-    RUN,
-    START,
-    STARTS,
-    SUSPEND,
-    TRY,
-    Instant,
-    JobColumns,
-    Needs,
-    ScheduleTable,
-    StateTables,
-)
+from qbatch.planning.kernels.tables import Instant, JobColumns, Needs, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import RecordArray
 from qbatch.planning.policy import Compiled
 from qbatch.planning.view import View
@@ -49,7 +32,7 @@ class CompiledPolicy:
 
     name: str
     kernel: Callable[..., int]
-    needs = Needs(reads=PARTS, has_hosts=True)
+    needs = Needs(reads=tables.PARTS, has_hosts=True)
 
     def new_tables(self, machine: Machine, rows: int) -> Any:
         """Return the kernel's ``memory``: a NamedTuple of numbers and arrays.
@@ -68,7 +51,7 @@ class CompiledPolicy:
         from qbatch.planning.spaces import space_of
 
         needs = self.needs
-        if needs.gives != STARTS or needs.reads == ENDS or not (needs.has_queue and needs.has_hosts):
+        if needs.gives != tables.STARTS or needs.reads == tables.ENDS or not (needs.has_queue and needs.has_hosts):
             raise UsageError(
                 f"policy {self.name}: a user's own kernel starts jobs by host and reads PARTS or NO_PARTS: "
                 "give has_timers, reads_ended and reads only"
@@ -90,9 +73,9 @@ class CompiledPolicy:
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass with the kernel."""
         memory: LiveTables = view.memory
-        tables = memory.for_rows(len(view.columns.submit), partial(self.new_tables, view.machine))
+        own = memory.for_rows(len(view.columns.submit), partial(self.new_tables, view.machine))
         instant, jobs, state, done = tables_of(view, self.needs)
-        count = int(self._live_kernel(instant, jobs, state, done, tables))
+        count = int(entry_to(type(self).kernel)(instant, jobs, state, done, own))
         if not 0 <= count < len(state.started):
             raise DecisionError(f"policy {self.name} at {view.now / 1e6:.15g} s: its kernel returned {count} starts")
         actions: list[Action] = list(view.space.starts(state.started[:count].tolist(), state.places[:count].tolist()))
@@ -100,10 +83,6 @@ class CompiledPolicy:
         if self.needs.has_timers and timer < FOREVER:
             actions.append(WakeAt(timer))
         return actions
-
-    @cached_property
-    def _live_kernel(self) -> Callable[..., int]:
-        return live(type(self).kernel)
 
 
 class LiveTables:
@@ -135,8 +114,8 @@ def with_old(new: Any, old: Any) -> Any:
 def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTables, ScheduleTable]:
     """Return a view as the tables that a kernel receives in a replay."""
     columns, queue, space = view.window.long_columns, view.queue, view.space
-    rows, counts, host = len(view.columns.submit), np.zeros(1, COUNTS), _NONE
-    parts = space.parts() if needs.reads == PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
+    rows, counts, host = len(view.columns.submit), np.zeros(1, tables.COUNTS), _NONE
+    parts = space.parts() if needs.reads == tables.PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
     counts["timer"] = FOREVER
     if needs.reads_ended:
         host = np.full(rows, -1, np.int64)
@@ -149,21 +128,12 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         len(view.requeued),
     )  # fmt: skip
     state = StateTables(
-        counts=counts,
-        endings=np.empty((0, 2), np.int64),
-        waiting=queue,
-        parts=parts,
-        hosts=space.hosts(),
-        started=np.empty(len(queue) + 1, np.int64),
-        places=np.empty(len(queue) + 1, np.int64),
-        ended=np.array(view.finished, np.int64),
-        stopped=_NONE,
-        returned=np.array(view.requeued, np.int64),
-        runs=np.empty(0, RUN),
-        running=_NONE,
-        intervals=np.empty(0, INTERVAL),
-        actions=np.empty(0, ACTION),
-    )
+        counts=counts, endings=np.empty((0, 2), np.int64), waiting=queue, parts=parts, hosts=space.hosts(),
+        started=np.empty(len(queue) + 1, np.int64), places=np.empty(len(queue) + 1, np.int64),
+        ended=np.array(view.finished, np.int64), stopped=_NONE, returned=np.array(view.requeued, np.int64),
+        runs=np.empty(0, tables.RUN), running=_NONE, intervals=np.empty(0, tables.INTERVAL),
+        actions=np.empty(0, tables.ACTION),
+    )  # fmt: skip
     jobs = JobColumns(columns.submit, columns.procs, columns.estimate, columns.asked)
     return instant, jobs, state, ScheduleTable(columns.started, np.empty(0, np.int8), _NONE, host, _NONE, _NONE)
 
@@ -172,14 +142,14 @@ def actions_of(written: RecordArray, view: View) -> list[Action]:
     """Return rows of ``ACTION`` as actions; a job that resumes with another number of processors is resized first."""
     actions: list[Action] = []
     for kind, row, host, procs, held, until, _ in written.tolist():
-        if kind == SUSPEND:
+        if kind == tables.SUSPEND:
             actions.append(Suspend(row))
-        elif kind in (START, TRY):
-            is_trial = kind == TRY
+        elif kind in (tables.START, tables.TRY):
+            is_trial = kind == tables.TRY
             actions.append(Start(row, (Chunk(host, procs, held),), until if is_trial else None, is_trial=is_trial))
         else:
-            if kind == RESIZE or procs != view.suspended[row].procs:
+            if kind == tables.RESIZE or procs != view.suspended[row].procs:
                 actions.append(Resize(row, procs))
-            if kind == RESUME:
+            if kind == tables.RESUME:
                 actions.append(Resume(row))
     return actions

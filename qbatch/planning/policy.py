@@ -43,7 +43,6 @@ class Policy(Protocol):
 
     def decide(self, view: View) -> Iterable[Action]:
         """Return what to do at ``view.now``; the engine checks each action, in order."""
-        ...
 
 
 @runtime_checkable
@@ -52,7 +51,6 @@ class Remembering(Protocol):
 
     def new_memory(self, machine: Machine) -> Any:
         """Return the record for a machine before its first event."""
-        ...
 
 
 @runtime_checkable
@@ -61,7 +59,6 @@ class Explaining(Protocol):
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over (``view``: the state after it)."""
-        ...
 
 
 @runtime_checkable
@@ -70,7 +67,6 @@ class Predicting(Protocol):
 
     def first_predictions(self, view: View) -> Int64Array:
         """Return by row the run time predicted at submission, microseconds; -1 for jobs without a prediction."""
-        ...
 
 
 @runtime_checkable
@@ -79,7 +75,6 @@ class Reserving(Protocol):
 
     def reserved_after(self, view: View) -> list[Reserved]:
         """Return the reservations of the pass just over (``view`` is the state after it)."""
-        ...
 
 
 @runtime_checkable
@@ -92,7 +87,6 @@ class Quoting(Protocol):
         The job has no row.  Nothing may change, least of all ``view.memory``; an audited engine refuses a policy that
         changes it.
         """
-        ...
 
 
 @runtime_checkable
@@ -101,7 +95,6 @@ class Phased(Protocol):
 
     def phase(self, view: View) -> Phase:
         """Return the current phase (``view``: the state after the last pass)."""
-        ...
 
 
 @runtime_checkable
@@ -110,7 +103,6 @@ class Queueing(Protocol):
 
     def host_queues(self, view: View) -> list[list[int]]:
         """Return by host the waiting rows, in the order in which they would start (``view``: the state after a pass)."""
-        ...
 
 
 @runtime_checkable
@@ -119,7 +111,6 @@ class Charging(Protocol):
 
     def price(self, view: View, row: int) -> int | None:
         """Return the price of a job that waits or runs in millionths of a processor-hour, fixed when it was accepted."""
-        ...
 
 
 class PlanRules(msgspec.Struct, frozen=True):
@@ -168,7 +159,6 @@ class Compilable(Protocol):
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that makes the same decisions on a machine, or None."""
-        ...
 
 
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
@@ -204,6 +194,24 @@ def check_resources(policy: Policy, machine: Machine) -> None:
         raise UsageError(
             f"policy {name_of(policy)} counts only processors and memory, and the hosts of this machine also have "
             f"{', '.join(machine.resources)}; choose another policy, or leave out their resources"
+        )
+
+
+def check_single_hosts(machine: Machine, name: str, what: str, *, takes_chunks: bool = True) -> None:
+    """Refuse a machine on which a job may be on several hosts, for a policy that keeps it inside one.
+
+    Args:
+        name: of the policy.
+        what: a phrase about what is inside one host, for the message.
+        takes_chunks: machines on which jobs ask for chunks are accepted.
+
+    Raises:
+        UsageError: names the way out.
+    """
+    if machine.spans_hosts or (machine.chunked and not takes_chunks):
+        raise UsageError(
+            f"policy {name}: {what}, and jobs may span the hosts of this machine; "
+            "write single_host = true in the machine file, or choose another policy"
         )
 
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from qbatch.model.job import Job
 from qbatch.planning.kernels import running as kernels
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.projection import ends_and_amounts, parts_of_runs
 from qbatch.planning.view import Columns, Run, SeenWindow, View
 
-_enter = live(kernels.enter)
-_leave = live(kernels.leave)
+_enter = entry_to(kernels.enter)
+_leave = entry_to(kernels.leave)
 
 
 class PredictedEnds:
@@ -50,12 +50,10 @@ class PredictedEnds:
 
     @property
     def ends(self) -> Int64Array:
-        """The ends, ascending."""
         return read_only(self._ends[: len(self.by_row)])
 
     @property
     def amounts(self) -> Int64Array:
-        """Their processors."""
         return read_only(self._amounts[: len(self.by_row)])
 
 
@@ -75,21 +73,17 @@ class PredictedWindow(SeenWindow):
 
     @property
     def columns(self) -> Columns:
-        """What was asked for, with the predictions as ``estimate``."""
         return self._seen.columns._replace(estimate=self._predicted)
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """The jobs by row."""
         return _PredictedJobs(self._seen.jobs, self._predicted)
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or ended in this round."""
         return map(_as_predicted, super().jobs_of(rows), self._predicted[list(rows)].tolist())
 
     @property
     def running(self) -> Mapping[int, Run]:
-        """The running jobs by row."""
         ends = self._predicted_ends.by_row
         return {row: replace(run, expected_end=ends[row]) for row, run in self._seen.running.items()}
 
@@ -100,22 +94,18 @@ class PredictedWindow(SeenWindow):
 
     @property
     def ends(self) -> Int64Array:
-        """The predicted ends of the running jobs, ascending."""
         return self._predicted_ends.ends if self._is_counted else self._ends_and_amounts[0]
 
     @property
     def amounts(self) -> Int64Array:
-        """Their processors."""
         return self._predicted_ends.amounts if self._is_counted else self._ends_and_amounts[1]
 
     @cached_property
     def _ends_and_amounts(self) -> tuple[Int64Array, Int64Array]:
-        ends, amounts = ends_and_amounts(self.running.values(), self._seen.closed)
-        return ends, amounts
+        return ends_and_amounts(self.running.values(), self._seen.closed)
 
     @property
     def pieces(self) -> Int64Array:
-        """The parts of the running jobs."""
         return parts_of_runs(self.running.values(), self._seen.machine)
 
 

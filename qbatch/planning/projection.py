@@ -34,7 +34,7 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run, SeenWindow, View
 
 if TYPE_CHECKING:
-    from qbatch.planning.spaces.room import Room
+    from qbatch.planning.spaces.space import Room
 
 _SECOND = 1_000_000
 
@@ -120,24 +120,19 @@ class _ProjectedWindow(SeenWindow):
 
     @property
     def running(self) -> Mapping[int, Run]:
-        """The running jobs by row."""
         return in_one_go(self._seen, self._runs, self._in_one_go)
 
     @cached_property
-    def _ends_and_amounts(self) -> Int64Array:
+    def _ends_and_amounts(self) -> tuple[Int64Array, Int64Array]:
         return ends_and_amounts(self._runs.values(), self.closed)
 
     @property
     def ends(self) -> Int64Array:
-        """The expected ends of the running jobs, ascending."""
-        ends: Int64Array = self._ends_and_amounts[0]
-        return ends
+        return self._ends_and_amounts[0]
 
     @property
     def amounts(self) -> Int64Array:
-        """Their processors."""
-        amounts: Int64Array = self._ends_and_amounts[1]
-        return amounts
+        return self._ends_and_amounts[1]
 
     @property
     def pieces(self) -> Int64Array:
@@ -148,14 +143,11 @@ class _ProjectedWindow(SeenWindow):
         return found
 
 
-def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> Int64Array:
+def ends_and_amounts(runs: Iterable[Run], closed: Set[int]) -> tuple[Int64Array, Int64Array]:
     """Return the expected ends of runs, ascending, and their processors, without those on closed hosts."""
-    found = []
-    for run in runs:
-        amount = procs_of(outside(run.allocation, closed))
-        if amount:
-            found.append((run.expected_end, amount))
-    return read_only(np.ascontiguousarray(np.array(sorted(found), np.int64).reshape(-1, 2).T))
+    found = sorted((run.expected_end, procs_of(outside(run.allocation, closed))) for run in runs)
+    ends, amounts = np.array([each for each in found if each[1]], np.int64).reshape(-1, 2).T
+    return read_only(np.ascontiguousarray(ends)), read_only(np.ascontiguousarray(amounts))
 
 
 def parts_of_runs(runs: Iterable[Run], machine: Machine) -> Int64Array:

@@ -14,15 +14,16 @@ import msgspec
 import numpy as np
 
 from qbatch.planning.kernels import discrepancy
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.deadlines import PLANNED_JOB
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 WALKS = ("lex", "ilds", "dds")
 """The walk through the orders: lexicographic; improved limited discrepancy; depth-bounded discrepancy."""
 
-_search = live(discrepancy.search)
-_place_in_order = live(discrepancy.place_in_order)
-_merged = live(discrepancy.merged)
+_search = entry_to(discrepancy.search)
+_place_in_order = entry_to(discrepancy.place_in_order)
+_merged = entry_to(discrepancy.merged)
 
 
 class SearchRules(msgspec.Struct, frozen=True):
@@ -79,23 +80,30 @@ class SearchOutcome(NamedTuple):
         return self.found[-1]
 
 
+def jobs_to_search(procs: Int64Array, estimate: Int64Array, submit: Int64Array, shortest: int) -> RecordArray:
+    """Return jobs for :func:`search`; each books its estimate, at least ``shortest``, in microseconds."""
+    jobs = np.zeros(len(procs), PLANNED_JOB)
+    jobs["procs"], jobs["estimate"], jobs["submit"] = procs, estimate, submit
+    jobs["booked"] = np.maximum(estimate, shortest)
+    return jobs
+
+
 def search(now: int, base: Int64Array, jobs: RecordArray, rules: SearchRules) -> SearchOutcome:
     """Search the order of the least value.
 
     Args:
         now: microseconds; no job is placed before it.
         base: the profile on which the jobs are placed (:mod:`qbatch.planning.kernels.profile`); it is not changed.
-        jobs: ``[n]`` of ``SEARCHED_JOB`` (:mod:`qbatch.planning.kernels.discrepancy`), n > 0, in the first order.
+        jobs: in the first order (:func:`jobs_to_search`), at least one.
     """
-    count = len(jobs)
     counts = np.zeros(1, discrepancy.SEARCHED)
-    found = np.zeros((discrepancy.KEPT, count), np.int64)
+    found = np.zeros((discrepancy.KEPT, len(jobs)), np.int64)
     facts = np.zeros(discrepancy.KEPT, discrepancy.FOUND_ORDER)
     _search(now, base, jobs, rules.for_kernels(), counts, found, facts)
     nodes, pruned, _, orders = counts[0].item()
-    kept = [number % discrepancy.KEPT for number in range(max(orders - discrepancy.KEPT, 0), orders)]
     outcomes = []
-    for place in kept:
+    for number in range(max(orders - discrepancy.KEPT, 0), orders):
+        place = number % discrepancy.KEPT
         first, second, end, area, response = facts[place].item()
         outcomes.append(Found(tuple(found[place].tolist()), (first, second), end, area, response))
     return SearchOutcome(outcomes, nodes, pruned)

@@ -84,11 +84,9 @@ class ShapeBook:
                 asked = requested(job)
                 request = packed(asked) if job.placing == PACK else asked
                 is_tight = not is_loose(self._machine, job, asked)
-                is_valid = bool(request) and _is_valid(job, asked)  # chunks that must share one host may name two
-                head = _head(job, asked, len(request), self._used + len(types), is_tight) if is_valid else _INVALID
+                heads.append(_head(job, asked, len(request), self._used + len(types), is_tight))
                 self._has_tight |= is_tight
-                heads.append(head)
-                types.extend(request if is_valid else ())
+                types.extend(request if heads[-1] is not _INVALID else ())
             found.append(number)
         self._of[np.fromiter(map(_ROW_OF, jobs), np.int64, len(jobs))] = found
         if heads:
@@ -120,6 +118,7 @@ class ShapeBook:
         self._of[firsts] = np.arange(len(firsts))
         self._of[rows] = self._of[alike]
 
+
 def is_loose(machine: Machine, job: Job, request: Request) -> bool:
     """Return whether hosts do not matter to a job: it fits wherever enough processors are free in total.
 
@@ -133,22 +132,17 @@ def is_loose(machine: Machine, job: Job, request: Request) -> bool:
     return all(procs == 1 and host < 0 and not (memory and machine.counts_memory) for _, procs, memory, host in request)
 
 
-def _is_valid(job: Job, request: Request) -> bool:
-    """Return whether a request is consistent, in itself and with its job."""
-    total, memory = _in_all(request)
+def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
+    """Return a record of ``SHAPE_HEAD`` for ``count`` types from ``first`` on.
+
+    It is ``_INVALID`` if the request contradicts itself or its job, or chunks that must share one host name two
+    (``count`` 0).
+    """
+    total, memory = sum(n * procs for n, procs, *_ in request), sum(n * size for n, _, size, _ in request)
     is_whole = not job.chunks or (total, memory) == (job.procs, job.memory)
     is_sane = all(n > 0 and procs > 0 <= size for n, procs, size, _ in request) and max(total, memory) < 2**62
-    return job.placing in PLACINGS and is_whole and is_sane
-
-
-def _in_all(request: Request) -> tuple[int, int]:
-    """Return the total processors and memory of a request."""
-    return sum(count * procs for count, procs, _, _ in request), sum(count * size for count, _, size, _ in request)
-
-
-def _head(job: Job, request: Request, count: int, first: int, is_tight: bool) -> tuple[int, ...]:
-    """Return a record of ``SHAPE_HEAD`` for ``count`` types from ``first`` on."""
-    total, memory = _in_all(request)
+    if not (count and job.placing in PLACINGS and is_whole and is_sane):
+        return _INVALID
     largest = total if job.placing == PACK else max(procs for _, procs, _, _ in request)
     return first, count, total, largest, PLACINGS.index(job.placing), int(job.is_exclusive), memory, 1, int(is_tight)
 

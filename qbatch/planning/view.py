@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,8 +23,9 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import Shapes
 
 if TYPE_CHECKING:
-    from qbatch.planning.spaces.room import Room
-    from qbatch.planning.spaces.space import Space
+    from qbatch.planning.spaces.space import Room, Space
+
+Part = TypeVar("Part")
 
 OVERDUE = 1_000_000
 """A job that outlives its estimate is expected to end this many microseconds from now, in each pass again."""
@@ -77,32 +78,28 @@ class Window(Protocol):
     @property
     def long_columns(self) -> Columns:
         """Return ``columns``, possibly in longer arrays: for kernels, which read only the rows that they receive."""
-        ...
 
     @property
     def free(self) -> tuple[int, ...]: ...
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
         """Return ``ends`` and ``amounts``, possibly in longer arrays, and how many entries are in use."""
-        ...
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
         """Return the jobs of rows that wait or run, or ended in this round."""
-        ...
 
 
-class _Shown:
+class _Shown(Generic[Part]):
     """A part of the state, taken from the window when it is first read."""
-
-    __slots__ = ("_look", "_name")
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name, self._look = name, attrgetter(f"window.{name}")
 
-    def __get__(self, view: View | None, owner: type) -> Any:
+    def __get__(self, view: View | None, owner: type) -> Part:
         if view is None:
-            return self
-        value = view.__dict__[self._name] = self._look(view)
+            return self  # type: ignore[return-value]  # asked of the class
+        value: Part = self._look(view)
+        view.__dict__[self._name] = value
         return value
 
 
@@ -115,18 +112,15 @@ class SeenWindow:
         self.__dict__.update(facts)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a fact that is not replaced."""
         return getattr(self._seen, name)
 
     @property
     def long_columns(self) -> Columns:
-        """Return what was asked for, by row, as this window shows it."""
         columns: Columns = self.columns
         # Kernels need contiguous arrays; no wrapper replaces ``asked``.
         return columns._replace(asked=self._seen.window.long_columns.asked)
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return ``ends`` and ``amounts``, and their length."""
         ends: Int64Array = self.ends
         return ends, self.amounts, len(ends)
 
@@ -174,55 +168,20 @@ class View(msgspec.Struct, frozen=True, dict=True):
     ended: Sequence[Run] = ()
     ran: Mapping[int, int] = MappingProxyType({})
 
-    if TYPE_CHECKING:
-
-        @property
-        def columns(self) -> Columns: ...
-
-        @property
-        def jobs(self) -> Sequence[Job]: ...
-
-        @property
-        def free(self) -> tuple[int, ...]: ...
-
-        @property
-        def free_memory(self) -> tuple[int, ...]: ...
-
-        @property
-        def free_resources(self) -> tuple[tuple[int, ...], ...]: ...
-
-        @property
-        def running(self) -> Mapping[int, Run]: ...
-
-        @property
-        def suspended(self) -> Mapping[int, Run]: ...
-
-        @property
-        def ends(self) -> Int64Array: ...
-
-        @property
-        def amounts(self) -> Int64Array: ...
-
-        @property
-        def closed(self) -> frozenset[int]: ...
-
-        @property
-        def parked(self) -> Int64Array: ...
-
-        @property
-        def promises(self) -> Mapping[int, int]: ...
-
-        @property
-        def shapes(self) -> Shapes | None: ...
-
-        @property
-        def pieces(self) -> Int64Array: ...
-
-    else:
-        columns, jobs, free, free_memory = _Shown(), _Shown(), _Shown(), _Shown()
-        running, suspended, ends, amounts = _Shown(), _Shown(), _Shown(), _Shown()
-        closed, parked, promises, shapes, pieces = _Shown(), _Shown(), _Shown(), _Shown(), _Shown()
-        free_resources = _Shown()
+    columns = _Shown[Columns]()
+    jobs = _Shown[Sequence[Job]]()
+    free = _Shown[tuple[int, ...]]()
+    free_memory = _Shown[tuple[int, ...]]()
+    free_resources = _Shown[tuple[tuple[int, ...], ...]]()
+    running = _Shown[Mapping[int, Run]]()
+    suspended = _Shown[Mapping[int, Run]]()
+    ends = _Shown[Int64Array]()
+    amounts = _Shown[Int64Array]()
+    closed = _Shown[frozenset[int]]()
+    parked = _Shown[Int64Array]()
+    promises = _Shown[Mapping[int, int]]()
+    shapes = _Shown[Shapes | None]()
+    pieces = _Shown[Int64Array]()
 
     def changed(self, **facts: Any) -> View:
         """Return this view with some facts replaced, for an inner policy."""

@@ -10,7 +10,6 @@ To add a policy, write a class with ``decide`` (see README, "A policy of your ow
 ``qbatch.policies`` itself imports no kernel, so that listing policies does not load the compiler.
 """
 
-from qbatch.policies.entry import PolicyEntry
-from qbatch.policies.registry import POLICIES, load_policy
+from qbatch.policies.registry import POLICIES, PolicyEntry, load_policy
 
 __all__ = ["POLICIES", "PolicyEntry", "load_policy"]

@@ -21,8 +21,8 @@ from qbatch.model.machine import Machine
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.compiled_policy import LiveTables, with_old
-from qbatch.planning.kernels import lists
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels import lists, passes
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.order import BYPASS
 from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY, SJF_BEHIND
 from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
@@ -32,9 +32,9 @@ from qbatch.planning.spaces import PoolSpace, space_of
 from qbatch.planning.spaces.space import Reserved, jobs_of, reserved_in
 from qbatch.planning.view import View
 
-_looked_through, _forget_holders = live(lists.looked_through), live(lists.forget_holders)
-_list_pass, _list_pass_of_pool = live(lists.list_pass_beside), live(lists.list_pass_of_pool)
-_note_pass = live(lists.note_pass)
+_looked_through, _forget_holders = entry_to(lists.looked_through), entry_to(lists.forget_holders)
+_list_pass, _list_pass_of_pool = entry_to(lists.list_pass_beside), entry_to(lists.list_pass_of_pool)
+_note_pass = entry_to(lists.note_pass)
 
 
 class ListMemory(LiveTables):
@@ -51,26 +51,19 @@ class ListMemory(LiveTables):
 
 
 class Backfill:
-    """A list scheduler: it scans the queue in an order, and keeps ``depth`` reservations ahead of the jobs that it starts.
+    """A list scheduler: it scans the queue in an order, and keeps reservations ahead of the jobs that it starts."""
 
-    ``which``: ``fcfs`` (stop at the first that does not fit), ``easy`` (depth 1 by shadow time and extra
-    processors) or ``hybrid`` (``depth`` reservations on a profile).  ``order``: of ``LOOP_ORDERS``.
-    """
-
-    def __init__(self, name: str, which: str, depth: int, order: str) -> None:
-        self._follow(name, ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy"))
-
-    def _follow(self, name: str, rules: ListRules) -> None:
+    def __init__(self, name: str, rules: ListRules) -> None:
         self.name = name
         self.rules = rules
         self._order = LOOP_ORDERS.get(rules.order, PRIORITY)
         self._weights = np.array(rules.weights, np.float64)
         # On a pool such a pass counts processors; to all others a pool is one host.
         self._counts = not (rules.is_sticky or self._order == PRIORITY)
-        one_pass = lists.shadow_pass if rules.depth == 1 else lists.profile_pass
-        self._one_pass = lists.stopping_pass if rules.is_stopping else one_pass
+        one_pass = passes.easy_pass if rules.depth == 1 else passes.hybrid_pass
+        self._one_pass = passes.fcfs_pass if rules.is_stopping else one_pass
         self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
-        self._pass_beside = live(lists.pool_pass_beside(self._pool_pass))
+        self._pass_beside = entry_to(lists.pool_pass_beside(self._pool_pass))
         self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
@@ -80,16 +73,16 @@ class Backfill:
         if space_of(machine) is not PoolSpace or not self._counts:
             return Compiled(lists.decide_on_hosts, Needs(reads=PARTS, has_hosts=True), lambda work, _: self._host_list(len(work)))
 
-        def new_memory(work: Workload, machine: Machine) -> lists.PoolList:
+        def new_memory(work: Workload, machine: Machine) -> passes.PoolList:
             space = self._space(min(len(work), machine.procs) + 1, len(work))
-            return lists.PoolList(self._order, self.rules.depth, np.zeros((2, space), np.int64))
+            return passes.PoolList(self._order, self.rules.depth, np.zeros((2, space), np.int64))
 
         needs = Needs(reads=NO_PARTS if self.rules.is_stopping else ENDS)
         return Compiled(lists.pool_scheduler(self._pool_pass), needs, new_memory)
 
     def _space(self, running: int, rows: int) -> int:
         """Return the space of the profile of a pass over a pool, by the jobs that run or start, and those that wait."""
-        return 8 * running + 4 * min(self.rules.depth, rows) + 16 if self._one_pass is lists.profile_pass else 0
+        return 8 * running + 4 * min(self.rules.depth, rows) + 16 if self._one_pass is passes.hybrid_pass else 0
 
     def _host_list(self, rows: int) -> lists.HostList:
         """Return the tables for ``rows`` jobs."""
@@ -140,7 +133,7 @@ class Backfill:
             rows = queue.tolist()
             return rows if next(jobs(rows)).procs <= free else []
         # If only arrivals happened since, what was passed over before cannot start now.
-        if view.only_arrivals and self._order == FCFS and self._one_pass is not lists.profile_pass and not view.is_late:
+        if view.only_arrivals and self._order == FCFS and self._one_pass is not passes.hybrid_pass and not view.is_late:
             scan_from = max(end - len(view.arrived), 0)
             if scan_from and (self.rules.is_stopping or all(job.procs > free for job in jobs(view.arrived))):
                 return []
@@ -182,13 +175,11 @@ class Backfill:
     def pass_in(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
         """Make one pass over the waiting rows in an order; return the starts and the reservations."""
         rules = self.rules
-        return view.space.list_pass(
-            order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow
-        )
+        return view.space.list_pass(order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow)
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows in the order of the scan, of a coming pass or the one just over."""
-        return self._looked_through(view, self.copied_tables(view, is_afterwards=True))
+        return self._looked_through(view, self._tables_afterwards(view))
 
     def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
         queue, behind = view.queue, 0
@@ -197,13 +188,13 @@ class Backfill:
         found: Int64Array = _looked_through(view.now, jobs_of(view), queue, behind, tables)
         return found
 
-    def copied_tables(self, view: View, *, is_afterwards: bool) -> lists.HostList:
-        """Return a copy of the tables; ``is_afterwards``: without the bypasses that the pass just over has added."""
+    def _tables_afterwards(self, view: View) -> lists.HostList:
+        """Return a copy of the tables without the bypasses that the pass just over has added."""
         if not self._remembers:
             return self._host_list(len(view.queue))
         memory: ListMemory = view.memory
         tables: lists.HostList = with_old(self._host_list(max(len(view.columns.submit), memory.rows)), memory.tables)
-        if is_afterwards and memory.seen is not None:
+        if memory.seen is not None:
             rows, bypasses = memory.seen
             tables.bypasses[rows] = bypasses
         return tables
@@ -212,7 +203,7 @@ class Backfill:
         """Repeat the pass just over, on what it has left."""
         if len(view.queue) == 0:
             return [], []
-        tables = self.copied_tables(view, is_afterwards=True)
+        tables = self._tables_afterwards(view)
         starts = self._pass_by(view, tables, reserves=True)
         return starts, reserved_in(tables.held, int(tables.holders[lists.KEPT]))
 
@@ -235,5 +226,4 @@ class Backfill:
             head = view.jobs[ahead[0]]
             text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
             return Reason("order", self.name, text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
-        wait = space.hold_up(job, order, ahead, rules.depth, is_by_shadow=rules.is_by_shadow)
-        return Reason(wait.code, self.name, wait.text, wait.numbers, wait.blocked_by)
+        return space.hold_up(self.name, job, order, ahead, rules.depth, rules.is_by_shadow)

@@ -40,7 +40,11 @@ class Conservative:
         """Return the kernel that makes the same decisions on a pool."""
         decide = plan.conservative(("none", "arrival", "start", "scratch").index(self.compress))
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
-        return Compiled(decide, needs, _new_plan, is_planned=True)
+
+        def new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
+            return plan.new_plan(len(work), machine.procs, int(work.submit[0]) if len(work) else 0)
+
+        return Compiled(decide, needs, new_plan, is_planned=True)
 
     def new_memory(self, machine: Machine) -> Plan:
         """Return an empty plan."""
@@ -57,8 +61,13 @@ class Conservative:
         elif is_late or memory.was_late:
             memory.start_over(view)
             memory.was_late = is_late
-        elif view.withdrawn or _ended_early(view, memory):
-            memory.compress(self.compress, view)
+        else:
+            ends, started = memory.ends, view.window.long_columns.started
+            if view.withdrawn or any(
+                ends.get(job.row, started.item(job.row) + job.estimate) > view.now
+                for job in view.window.jobs_of(view.finished)
+            ):
+                memory.compress(self.compress, view)
         memory.arrive(view)
         news, due, upcoming = memory.hand_out(view)
         actions: list[Action] = [Promise(row, start) for row, start in news]
@@ -81,18 +90,3 @@ class Conservative:
             )
         text = f"planned for {start / 1e6:.15g} s: starting now would delay a job that was promised a start"
         return Reason("reservation", self.name, text, {"planned": start, "procs": job.procs}, ahead)
-
-
-def _new_plan(work: Workload, machine: Machine) -> plan.PlanTables:
-    return plan.new_plan(len(work), machine.procs, int(work.submit[0]) if len(work) else 0)
-
-
-def _ended_early(view: View, memory: Plan) -> bool:
-    """Return whether a job that finished in this round was booked for longer."""
-    if not view.finished:
-        return False
-    started = view.window.long_columns.started
-    for job in view.window.jobs_of(view.finished):
-        if memory.ends.get(job.row, started.item(job.row) + job.estimate) > view.now:
-            return True
-    return False

@@ -27,19 +27,19 @@ from qbatch.model.record import Workload
 from qbatch.planning.kernels import deadline_plan as plan_kernels
 from qbatch.planning.kernels import deadlines as searches
 from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live, live_module, uncompiled
+from qbatch.planning.kernels.deadline_plan import DAY, HOUR
+from qbatch.planning.kernels.entries import entries_to, entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces.placed_plan import booked_end
 from qbatch.planning.view import View
-from qbatch.policies.charging import price_of
 
-_plan = live_module(plan_kernels)
-_profiles = live_module(profiles)
+_plan = entries_to(plan_kernels)
+_profiles = entries_to(profiles)
 _latest_of, _slack_of = uncompiled(plan_kernels.latest_of), uncompiled(plan_kernels.slack_of)  # unbounded whole numbers
-_next_position = live(searches.next_position)
+_next_position = entry_to(searches.next_position)
 
 SECOND = 1_000_000
 
@@ -47,73 +47,14 @@ _TRIES = 20
 # The number of times that the last candidate of a quote is moved later if a search refuses all (rule 10).
 
 
-class Rules(msgspec.Struct, frozen=True):
-    """The parameters of one policy of this family, as the kernels take them (``RULES`` of
-    :mod:`qbatch.planning.kernels.deadline_plan`).
-
-    ``administrative``: the priority of slack-based backfilling, in thousandths.  ``urgency``, ``crowding``: weights of the price,
-    in thousandths.
-    """
-
-    scheme: int
-    key: int
-    placing: int
-    limit: int
-    price: int
-    relaxes: int
-    factor: int = 5000
-    slack_factor: int = 3000
-    administrative: int = 1000
-    urgency: int = 1000
-    crowding: int = 1000
-
-    @property
-    def takes_deadlines(self) -> bool:
-        """Whether deadlines are kept (slack-based backfilling ignores them)."""
-        return self.scheme != plan_kernels.SLACK_BASED
-
-    def on(self, procs: int) -> RecordArray:
-        """Return the rules as a record of the kernels, for a machine of ``procs`` processors."""
-        values = {**msgspec.structs.asdict(self), "machine": procs}
-        return np.array([tuple(values[name] for name in plan_kernels.RULES.names or ())], plan_kernels.RULES)
-
-
-def rules_of(
-    scheme: str, *, violations: int = 0, backtracks: int = 0, key: str = "llf", placing: str = "sorted", order: str = "",
-    price: str = "", others: str = "relax", factor: float = 5.0, administrative: float = 1.0, urgency: float = 1.0,
-    crowding: float = 1.0,
-) -> Rules:  # fmt: skip
-    """Return the rules of a scheme from the parameters of its policy (:mod:`qbatch.policies.registry`)."""
-    keys = {"llf": searches.LLF, "edf": searches.EDF, "ast": searches.BY_START}
-    placings = {"head": searches.HEAD, "sorted": searches.SORTED, "both": searches.BOTH}
-    prices = {"": 0, "fraction": searches.FRACTION, "delay": searches.DELAY, "makespan": searches.MAKESPAN}
-    which = ("qops", "msb", "mrt", "slack").index(scheme)
-    is_slack = which == plan_kernels.SLACK_BASED
-    rules = Rules(
-        which,
-        searches.BY_START if is_slack else keys[order or key],
-        placings[placing],
-        violations or backtracks,
-        searches.WEIGHTED if is_slack else prices[price],
-        int(others == "relax"),
-    )
-    thousandths = round(factor * 1000)
-    if is_slack:
-        chosen = {"slack_factor": thousandths, "administrative": round(administrative * 1000)}
-    else:
-        chosen = {"factor": thousandths, "urgency": round(urgency * 1000), "crowding": round(crowding * 1000)}
-    return msgspec.structs.replace(rules, **chosen)
-
-
 class DeadlinePlan:
     """The memory of a policy: the accepted waiting jobs with their planned starts, and the sums from which slack is computed.
 
-    ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``relaxed``: how often artificial deadlines were
-    doubled.  ``waited``, ``ended``: the sum of the first-start waits of the jobs that have ended, in microseconds, and their
-    number.  ``priorities``, ``submitted``: the sum of the priorities of all jobs so far (in parts), and their number.
-    ``parked``: the latest starts of jobs that only closed hosts could hold.  ``prices``: of the accepted jobs that have not
-    ended, by row, as fixed at acceptance.  ``was_late``: a running job had outlived its estimate at the last pass.
-    ``procs``: of the machine.
+    ``jobs``, ``weights``, ``count``: the plan, as the kernels take it.  ``waited``, ``ended``: the sum of the
+    first-start waits of the jobs that have ended, in microseconds, and their number.  ``priorities``, ``submitted``:
+    the sum of the priorities of all jobs so far (in parts), and their number. ``parked``: the latest starts of jobs
+    that only closed hosts could hold.  ``prices``: of the accepted jobs that have not ended, by row, as fixed at
+    acceptance.  ``was_late``: a running job had outlived its estimate at the last pass. ``procs``: of the machine.
     """
 
     def __init__(self, procs: int) -> None:
@@ -121,7 +62,6 @@ class DeadlinePlan:
         self.jobs = np.zeros(16, searches.PLANNED_JOB)
         self.weights: Float64Array = np.zeros(16)
         self.count = 0
-        self.relaxed = 0
         self.waited = 0
         self.ended = 0
         self.priorities = 0
@@ -169,35 +109,64 @@ class DeadlinePlan:
 
 
 class DeadlineScheduler:
-    """QoPS, MSB, MRT or slack-based backfilling, by its rules."""
+    """QoPS, MSB, MRT or slack-based backfilling (``scheme``), by the parameters of :mod:`qbatch.policies.registry`."""
 
     knows_resources = False
 
-    def __init__(self, name: str, rules: Rules) -> None:
+    def __init__(
+        self, name: str, scheme: str, *, violations: int = 0, backtracks: int = 0, key: str = "llf",
+        placing: str = "sorted", order: str = "", price: str = "fraction", others: str = "relax", factor: float = 5.0,
+        administrative: float = 1.0, urgency: float = 1.0, crowding: float = 1.0,
+    ) -> None:  # fmt: skip
         self.name = name
-        self.rules = rules
-        self.may_refuse = self.takes_deadlines = rules.takes_deadlines
-        self._admit = (_plan.admit_by_qops, _plan.admit_by_msb, _plan.admit_by_mrt, _plan.admit_by_slack)[rules.scheme]
-        insertion = _plan.is_planned_by_insertion
-        self.is_planned = (_plan.is_planned_by_qops, insertion, _plan.is_planned_by_mrt, insertion)[rules.scheme]
+        self.scheme = ("qops", "msb", "mrt", "slack").index(scheme)
+        self.takes_deadlines = self.may_refuse = self.scheme != plan_kernels.SLACK_BASED  # which ignores them
+        keys = {"llf": searches.LLF, "edf": searches.EDF, "ast": searches.BY_START}
+        placings = {"head": searches.HEAD, "sorted": searches.SORTED, "both": searches.BOTH}
+        prices = {"fraction": searches.FRACTION, "delay": searches.DELAY, "makespan": searches.MAKESPAN}
+        thousandths = round(factor * 1000)
+        self._rules = {
+            "scheme": self.scheme,
+            "key": keys[order or key] if self.takes_deadlines else searches.BY_START,
+            "placing": placings[placing],
+            "limit": violations or backtracks,
+            "price": prices[price] if self.takes_deadlines else searches.WEIGHTED,
+            "relaxes": int(others == "relax"),
+            "factor": thousandths if self.takes_deadlines else 5000,
+            "slack_factor": 3000 if self.takes_deadlines else thousandths,
+        }
+        # In thousandths: the priority of slack-based backfilling, the weights of the price.
+        self._administrative = round(administrative * 1000)
+        self._urgency, self._crowding = Fraction(round(urgency * 1000), 1000), Fraction(round(crowding * 1000), 1000)
+        self._admit = entry_to(plan_kernels.admission_by(self.scheme))
+        self.is_planned = entry_to(plan_kernels.search_by(self.scheme))
+
+    def rules_on(self, procs: int) -> RecordArray:
+        """Return the rules as a record of the kernels, for a machine of ``procs`` processors."""
+        values = {**self._rules, "machine": procs}
+        return np.array([tuple(values[name] for name in plan_kernels.RULES.names or ())], plan_kernels.RULES)
+
+    def priority_of(self, job: Job) -> int:
+        """Return the priority of a job, its own and the administrative one, in parts (rule 12)."""
+        return 1000 * (1024 + job.priority) + 1024 * self._administrative
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that makes the same decisions on a pool."""
-        decide = plan_kernels.deadline_admission(self.rules.scheme)
+        decide = plan_kernels.deadline_admission(self.scheme)
         needs = Needs(has_queue=False, has_timers=True, reads_ended=True)
         return Compiled(decide, needs, self._tables, refusal=self._refusal_of_row, is_planned=True)
 
     def _tables(self, work: Workload, machine: Machine) -> plan_kernels.DeadlineTables:
         """Return an empty plan for the jobs of a workload, which all have the same priority."""
-        rows, rules = len(work), self.rules
+        rows = len(work)
         space = 4 * min(rows, machine.procs) + 64
         return plan_kernels.DeadlineTables(
-            rules=rules.on(machine.procs),
+            rules=self.rules_on(machine.procs),
             totals=np.zeros(1, plan_kernels.TOTALS),
             deadline=np.ascontiguousarray(work.deadline, np.int64),
             base=uncompiled(profiles.new_profile)(machine.procs, int(work.submit[0]) if rows else 0, space),
             jobs=np.zeros(rows + 1, searches.PLANNED_JOB),
-            weights=np.full(rows + 1, (1000 * 1024 + 1024 * rules.administrative) / PARTS),
+            weights=np.full(rows + 1, (1000 * 1024 + 1024 * self._administrative) / PARTS),
         )
 
     def _refusal_of_row(self, work: Workload, row: int, memory: plan_kernels.DeadlineTables) -> tuple[str, str]:
@@ -218,8 +187,6 @@ class DeadlineScheduler:
             )
         return DeadlinePlan(machine.procs)
 
-    # -------------------------------------------------------------------------------------------- a pass
-
     def decide(self, view: View) -> Iterable[Action]:
         """Make one pass (rule 1): forget ended jobs, compress or repair the plan, start what is due, judge the arrivals."""
         memory: DeadlinePlan = view.memory
@@ -228,11 +195,20 @@ class DeadlineScheduler:
         work.bring_up_to_date()
         work.start_due()
         if view.is_machine_changed:
-            work.take_back()
+            # Hosts have opened, or another policy ran before: add the waiting jobs that are in no plan, one by one.
+            known = {*memory.rows, *view.arrived, *work.started}
+            for row in view.queue.tolist():
+                if row not in known:
+                    work.judge_again(view.jobs[row])
+                    work.start_due()
         for row in view.arrived:
             work.judge(view.jobs[row])
             work.start_due()
-        return work.actions + work.alarms()
+        if memory.count:
+            # Wake at the next planned start, and when a running job reaches its estimate while others wait.
+            wakes = {int(memory.jobs["start"][0]), *view.ends[view.ends > view.now][:1].tolist()}
+            work.actions += [WakeAt(at) for at in sorted(wakes)]
+        return work.actions
 
     def explain(self, view: View, row: int) -> Reason:
         """Return when a waiting job is planned to start, and its latest start."""
@@ -249,16 +225,14 @@ class DeadlineScheduler:
             text += f", {(latest - start) / 1e6:.15g} s before the latest start that keeps what it was promised"
         return Reason("planned", self.name, text, numbers, tuple(memory.rows[: memory.rows.index(row)][:10]))
 
-    # -------------------------------------------------------------------------------------------- quotes
-
     def quote(self, view: View, job: Job) -> Quote:
         """Return the outcome of a job that arrived now, and the earliest deadline that would be accepted (rule 10)."""
         memory: DeadlinePlan = view.memory.copy()
         job = msgspec.structs.replace(job, row=len(view.jobs))
         base = running_profile(view)
-        earliest = _earliest_deadline(self, view.now, base, memory, job) if self.rules.takes_deadlines else None
+        earliest = _earliest_deadline(self, view.now, base, memory, job) if self.takes_deadlines else None
         memory.submitted += 1
-        memory.priorities += priority_of(job, self.rules)
+        memory.priorities += self.priority_of(job)
         reason = self.admit(view.now, base, memory, job)
         if reason is not None:
             return Quote(reason, earliest_deadline=earliest)
@@ -270,52 +244,56 @@ class DeadlineScheduler:
         price: int | None = view.memory.prices.get(row)
         return price
 
-    # -------------------------------------------------------------------------------------------- admission
-
     def enter(self, memory: DeadlinePlan, job: Job, latest: int) -> None:
         """Write a job into the slot after the plan; it is not in the plan yet."""
         memory.grow()
-        slack = 0 if self.rules.takes_deadlines else self.slack_of(memory, job)
+        slack = 0
+        if not self.takes_deadlines:  # rules 12 and 13; the job counts as submitted
+            counted = memory.waited, memory.ended, job.procs, self.priority_of(job), memory.priorities
+            slack = _slack_of(self._rules["slack_factor"], memory.procs, *counted, max(memory.submitted, 1))
         _plan.enter(memory.jobs, memory.count, job.row, job.procs, job.estimate, job.submit, latest, slack)
-        memory.weights[memory.count] = priority_of(job, self.rules) / PARTS
+        memory.weights[memory.count] = self.priority_of(job) / PARTS
 
     def admit(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> Reason | None:
         """Add a job to the plan, or return why it is refused."""
-        deadline = job.deadline if self.rules.takes_deadlines else None
-        has_deadline = deadline is not None
-        rules = self.rules.on(memory.procs)
+        deadline = job.deadline if self.takes_deadlines else None
+        rules = self.rules_on(memory.procs)
         latest = int(_latest_of(rules, job.submit, job.estimate, -1 if deadline is None else deadline))
         self.enter(memory, job, latest)
-        price = self._price(now, base, memory, job) if self.rules.takes_deadlines and latest >= now else 0
-        state = (now, base, memory.jobs, memory.weights, memory.count, rules)
-        doublings = int(self._admit(*state, has_deadline))
-        if doublings == plan_kernels.REFUSED:
+        price = self._price(now, base, memory, job) if self.takes_deadlines and latest >= now else 0
+        plan = memory.jobs, memory.weights, memory.count
+        if not self._admit(now, base, *plan, rules, deadline is not None):
             return refusal_of(self.name, now, job, latest)
         memory.count += 1
-        memory.relaxed += doublings
-        if self.rules.takes_deadlines:
+        if self.takes_deadlines:
             memory.prices[job.row] = price
         return None
 
     def _price(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job) -> int:
-        """Return the price of the job in the slot after the plan."""
+        """Return the price of the job in the slot after the plan: millionths of a processor-hour, rounded half to even.
+
+        price = processors x estimate in hours x (1 + urgency s) x (1 + crowding u) (docs/spec/papers.md 2.8, rule 14).
+        s = max(0, 1 - (deadline - submit) / (E - submit)), where E is the earliest end of the job in the plan without
+        it; s is 0 without a deadline.  u is the share of the machine that is booked in the 24 hours from now.  The
+        paper's authors left charging open; this model is our own.
+        """
         booked = _plan.profile_of_plan(base, memory.jobs, memory.count)
         start = int(_plan.earliest_of(booked, memory.jobs, memory.count, now))
-        weights = {"urgency": Fraction(self.rules.urgency, 1000), "crowding": Fraction(self.rules.crowding, 1000)}
-        return price_of(job, now, start, booked, memory.procs, **weights)
-
-    def slack_of(self, memory: DeadlinePlan, job: Job) -> int:
-        """Return the slack of a job in microseconds (rules 12 and 13); the job counts as submitted."""
-        priority, submitted = priority_of(job, self.rules), max(memory.submitted, 1)
-        counted = memory.waited, memory.ended, job.procs, priority, memory.priorities, submitted
-        return _slack_of(self.rules.slack_factor, memory.procs, *counted)
+        needed, urgent = start + job.estimate - job.submit, Fraction(0)
+        if job.deadline is not None and needed > 0:
+            urgent = max(urgent, 1 - Fraction(job.deadline - job.submit, needed))
+        until, whole = now + DAY, memory.procs * DAY
+        times = [*booked[profiles.TIME, 1 : int(booked[0, 0]) + 1].tolist(), until]
+        free = booked[profiles.FREE, 1 : int(booked[0, 0]) + 1].tolist()
+        spans = zip(times, times[1:], free, strict=False)
+        area = sum(amount * max(min(end, until) - max(begin, now), 0) for begin, end, amount in spans)
+        price = Fraction(job.procs * job.estimate, HOUR) * (1 + self._urgency * urgent)
+        return round(price * (1 + self._crowding * Fraction(whole - area, whole)) * 1_000_000)
 
     def place(self, now: int, base: Int64Array, memory: DeadlinePlan, job: Job, latest: int) -> int:
-        """Put a job that was admitted before into the plan at its earliest start, whatever its latest start; return the
-        planned start."""
+        """Put an admitted job into the plan at its earliest start, whatever its latest start; return that start."""
         self.enter(memory, job, FOREVER)
-        starts = _plan.starts_after_each(now, base, memory.jobs, memory.count)
-        start = int(starts[-1])
+        start = int(_plan.starts_after_each(now, base, memory.jobs, memory.count)[-1])
         memory.jobs["start"][memory.count] = start
         memory.jobs["latest"][memory.count] = max(start, latest)
         memory.count += 1
@@ -338,17 +316,12 @@ PARTS = 1_024_000
 """Priorities are whole numbers in this fraction of 1: a user's come in 1,024ths, administrative ones in thousandths."""
 
 
-def priority_of(job: Job, rules: Rules) -> int:
-    """Return the priority of a job, its own and the administrative one, in parts (rule 12)."""
-    return 1000 * (1024 + job.priority) + 1024 * rules.administrative
-
-
 def _earliest_deadline(
     policy: DeadlineScheduler, now: int, base: Int64Array, memory: DeadlinePlan, job: Job
 ) -> int | None:
     """Return the earliest deadline that would be accepted, a whole second, or None (rule 10).  The plan does not change."""
     policy.enter(memory, job, FOREVER)
-    rules, count = policy.rules.on(memory.procs), memory.count
+    rules, count = policy.rules_on(memory.procs), memory.count
     planned = np.empty(count + 1, np.int64)
 
     def is_accepted(deadline: int) -> bool:
@@ -424,28 +397,16 @@ class _Pass:
         view, memory = self.view, self.memory
         is_late, was_late = view.is_late, memory.was_late
         memory.was_late = is_late
-        if view.is_machine_changed or is_late:
-            self._repair()
-        elif was_late or view.withdrawn or any(_ended_early(view, row) for row in view.finished):
+        if view.is_machine_changed or is_late:  # rebuild it, and take back each promise that it does not keep (rule 11)
+            breached = np.empty(memory.count, np.int64)
+            promised = dict(zip(memory.rows, memory.jobs["latest"][: memory.count].tolist(), strict=True))
+            count = _plan.repair(view.now, self.base, memory.jobs, memory.weights, memory.count, breached)
+            for row in sorted(breached[:count].tolist()):
+                self._break(row, promised[row], memory.of(row, "latest"))
+        elif was_late or view.withdrawn or any(
+            int(view.columns.started[row]) + view.jobs[row].estimate > view.now for row in view.finished
+        ):
             _plan.compress(view.now, self.base, memory.jobs, memory.weights, memory.count)
-
-    def take_back(self) -> None:
-        """Add waiting jobs that are in no plan, one by one: hosts have opened, or another policy ran before."""
-        view = self.view
-        known = {*self.memory.rows, *view.arrived, *self.started}
-        for row in view.queue.tolist():
-            if row not in known:
-                self._judge_again(view.jobs[row])
-                self.start_due()
-
-    def _repair(self) -> None:
-        """Rebuild the plan, and take back each promise that it does not keep (rule 11)."""
-        memory = self.memory
-        breached = np.empty(memory.count, np.int64)
-        promised = dict(zip(memory.rows, memory.jobs["latest"][: memory.count].tolist(), strict=True))
-        count = _plan.repair(self.view.now, self.base, memory.jobs, memory.weights, memory.count, breached)
-        for row in sorted(breached[:count].tolist()):
-            self._break(row, promised[row], memory.of(row, "latest"))
 
     def _is_promised(self, row: int) -> bool:
         return self.promised.get(row, row in self.view.promises)
@@ -474,11 +435,11 @@ class _Pass:
 
     def judge(self, job: Job) -> None:
         """Accept an arrival into the plan, or refuse it."""
-        rules, memory = self.policy.rules, self.memory
+        memory = self.memory
         memory.submitted += 1
-        memory.priorities += priority_of(job, rules)
+        memory.priorities += self.policy.priority_of(job)
         if job.is_admitted:
-            self._judge_again(job)
+            self.judge_again(job)
             return
         reason = self.policy.admit(self.view.now, self.base, memory, job)
         if reason is not None:
@@ -486,7 +447,7 @@ class _Pass:
             return
         self._promise(job.row, memory.of(job.row, "latest"))
 
-    def _judge_again(self, job: Job) -> None:
+    def judge_again(self, job: Job) -> None:
         """Add an earlier accepted job that is not in the plan: it is never refused, but its promise may break."""
         memory, now = self.memory, self.view.now
         parked = memory.parked.pop(job.row, None)
@@ -507,19 +468,3 @@ class _Pass:
         if latest < FOREVER:
             self.actions.append(Promise(row, latest))
             self.promised[row] = True
-
-    def alarms(self) -> list[Action]:
-        """Return when to wake: at the next planned start, and when a running job reaches its estimate while others wait."""
-        memory, view = self.memory, self.view
-        if not memory.count:
-            return []
-        wakes = {int(memory.jobs["start"][0])}
-        later = view.ends[view.ends > view.now]
-        if len(later):
-            wakes.add(int(later[0]))
-        return [WakeAt(at) for at in sorted(wakes)]
-
-
-def _ended_early(view: View, row: int) -> bool:
-    """Return whether a finished job ended before its estimate."""
-    return int(view.columns.started[row]) + view.jobs[row].estimate > view.now

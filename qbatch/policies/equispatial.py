@@ -4,17 +4,6 @@ Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory
 readings in docs/spec/papers.md 3.5 and 3.7, item 11.  All jobs count as malleable, from 1 to the processors asked for, and
 run as fast as they have processors: the policy sets ``is_malleable``, and the engine applies it to every job.
 
-* Shares: water-filling to the greatest common level, no job above its request, the remainder one each in order of arrival.
-* Placement, in sequence: of the hosts with memory and as many unallocated processors as requested, the one with the
-  fewest.  Else, of those with memory, the one with the most processors per requested one, including the new job.
-* ``interval``: the shortest time between two divisions of a host; until then a new job takes what is unallocated there.
-* Waiting compensation: a job for which no host has memory waits, and its share on the host that the second rule picks is summed
-  up from event to event.  Once placed it gets all that it asks for until it has had that sum.
-* ``over50=yes``: a job that has executed for more than 50 hours gets all that it asks for from then on.
-* A job that gets all leaves one processor to every other job of the host.
-* A job without memory anywhere gets a trial run of a quantum on arrival, as with immediate service; its work is discarded if
-  the job does not end in it.
-
 Where the paper and the specification are silent (``tests/oracle/equispatial.py`` reads it the same way):
 
 * Ties between hosts go to the first; a job goes to no host with fewer processors than it asks for.
@@ -51,17 +40,16 @@ from qbatch.model.machine import Machine, memory_text
 from qbatch.model.reasons import Reason
 from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import equal_shares as shares
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, Needs
-from qbatch.planning.policy import Compiled
+from qbatch.planning.policy import Compiled, check_single_hosts
 from qbatch.planning.view import View
-from qbatch.policies.entry import check_single_hosts
 
 LONG = 50 * 3600 * 1_000_000
 """Executed time after which a job may get all that it asks for, microseconds."""
 
-_kernels = live_module(shares)
+_kernels = entries_to(shares)
 
 
 @dataclass
@@ -73,7 +61,7 @@ class Shares:
     def host_of(self, row: int) -> int:
         """Return the host on which a row is placed, -1 if it is not placed or is a trial run."""
         slot = _kernels.slot_of(row, self.state)
-        if slot < 0 or self.state.jobs[slot].guest != shares.NO_GUEST:
+        if slot < 0 or self.state.jobs[slot].guest != shares.NO_TRIAL:
             return -1
         host = int(self.state.jobs[slot].host)
         return host if host < len(self.state.hosts) - 1 else -1
@@ -88,7 +76,7 @@ class Shares:
         """Add a waiting job; return its slot."""
         state = self.state
         if state.counts["used"].item(0) == len(state.jobs):
-            self.state = state = shares.grown(state)
+            self.state = state = state._replace(jobs=np.concatenate([state.jobs, np.zeros_like(state.jobs)]))
         return int(_kernels.come(job.row, job.procs, job.memory, int(is_new and job.is_rerunnable), state))
 
 
@@ -96,18 +84,18 @@ class EquiSpatial:
     """Equal shares of hosts.
 
     Args:
-        interval: the shortest time between two divisions of a host, microseconds.
-        is_long_first: a job gets all that it asks for after ``LONG``.
-        quantum: how long a job without memory may run on arrival, microseconds.
+        interval: the shortest time between two divisions of a host, seconds.
+        over50: ``yes``: a job gets all that it asks for after ``LONG``.
+        quantum: how long a job without memory may run on arrival, seconds.
         memory: the most memory of that trial run, bytes.
     """
 
     is_malleable = True
     knows_resources = False
 
-    def __init__(self, name: str, interval: int, is_long_first: bool, quantum: int, memory: int) -> None:
+    def __init__(self, name: str, interval: int, over50: str, quantum: int, memory: int) -> None:
         self.name = name
-        self._rules = interval, LONG if is_long_first else FOREVER, quantum, memory
+        self._rules = interval * 1_000_000, LONG if over50 == "yes" else FOREVER, quantum * 1_000_000, memory
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that makes the same decisions on a machine; None if jobs may span hosts."""
@@ -186,5 +174,5 @@ def _follow_machine(view: View, memory: Shares) -> None:
         if row not in there:
             slot, procs = memory.come(view.jobs[row], is_new=False), run.procs if row in view.running else 0
             memory.state.jobs[slot].held = run.allocation[0].memory
-            _kernels.enter(view.now, slot, run.allocation[0].host, procs, shares.NO_GUEST, memory.state)
+            _kernels.enter(view.now, slot, run.allocation[0].host, procs, shares.NO_TRIAL, memory.state)
             memory.state.jobs[slot].had = procs

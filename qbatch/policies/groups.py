@@ -15,13 +15,13 @@ import numpy as np
 from qbatch.model.actions import Action
 from qbatch.planning import search as searching
 from qbatch.planning.kernels import discrepancy, slices
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.types import Int64Array, RecordArray
-from qbatch.policies.slice_book import Group, SliceBook
+from qbatch.policies.slice_book import Group
 from qbatch.policies.slice_rules import SECOND, SliceRules
 from qbatch.policies.slices import SlicePass, SliceScheduler
 
-_kernels = live_module(slices)
+_kernels = entries_to(slices)
 
 LEAST = 600 * SECOND
 """The shortest run time in a slowdown, microseconds."""
@@ -86,7 +86,9 @@ class GroupScheduler(SliceScheduler):
         book, kind = work.book, work.kind
         group = book.groups[kind]
         if group is not None and (group.is_over or not group.rows):
-            book.end_group(kind)
+            for row in group.rows:  # those that have not begun wait again
+                book.jobs["state"][book.slot_of(row)] = slices.WAITING
+            book.groups[kind] = None
         work.resume()
         work.draw()
         if book.groups[kind] is None:
@@ -105,15 +107,16 @@ class GroupScheduler(SliceScheduler):
         book.drop_begun(work.begun())
         return work.actions()
 
-    # -------------------------------------------------------------------------------------------- forming a group
-
     def _form(self, work: SlicePass) -> None:
-        """Form a group of the waiting jobs of the class, if there are enough (rule 8)."""
+        """Form a group of the waiting jobs of the class, if there are enough, wide and long enough in total (4.3, rule
+        8)."""
         book, size = work.book, self.groups.sizes[work.kind]
         if size is None or book.present[work.kind] < size.least:
             return
         places = work.waiting()
-        if len(places) < size.least or not _are_enough(book, places, size):
+        widths = book.jobs["procs"][places].tolist()
+        area = sum(map(int.__mul__, widths, book.jobs["estimate"][places].tolist()))
+        if len(places) < size.least or 10 * sum(widths) <= size.width * book.procs or area <= size.work * book.procs:
             return
         places = places[: size.most]
         order, starts, nodes, pruned = self._searched(work, places, size)
@@ -122,17 +125,17 @@ class GroupScheduler(SliceScheduler):
         for place in order:
             book.jobs["state"][place] = slices.PLANNED
         book.groups[work.kind] = Group(rows, finish)
-        tally = book.tally
-        tally.groups[work.kind] += 1
-        tally.grouped[work.kind] += len(rows)
-        tally.nodes += nodes
-        tally.pruned += pruned
+        counts = book.counts
+        counts.groups[work.kind] += 1
+        counts.grouped[work.kind] += len(rows)
+        counts.nodes += nodes
+        counts.pruned += pruned
 
     def _searched(self, work: SlicePass, places: Int64Array, size: GroupSize) -> tuple[list[int], list[int], int, int]:
         """Return the jobs of a group (by slot) in the order of the plan, their planned starts, and the counters of the search."""
         book, now, base = work.book, work.now, work.profile
         share = self.rules.share(work.kind, now)
-        jobs = search_jobs(book, places, now)
+        jobs = book.to_search(places)
         rules = searching.SearchRules(walk=self.groups.walk, budget=self.groups.budget, share=share, least=LEAST)
         line = self._line(now, base, jobs, size, rules, book.procs) if self.groups.tries_wide else []
         first = searching.largest_slowdown_first(now, base, jobs, line, rules)
@@ -164,28 +167,9 @@ class GroupScheduler(SliceScheduler):
             return []
         work = jobs["procs"][wide] * jobs["estimate"][wide]
         wide = np.sort(wide[np.argsort(-work, kind="stable")[:_MOST_WIDE]])
-        every = msgspec.structs.replace(
-            rules, walk="lex", budget=1_000_000, objective=discrepancy.SLOWDOWN_THEN_END
-        )
+        every = msgspec.structs.replace(rules, walk="lex", budget=1_000_000, objective=discrepancy.SLOWDOWN_THEN_END)
         outcome = searching.search(now, base, jobs[wide], every)
         return [int(wide[job]) for job in outcome.best.order]
-
-
-def search_jobs(book: SliceBook, places: Int64Array, now: int) -> RecordArray:
-    """Return waiting jobs (by slot) as records for a search."""
-    jobs = np.empty(len(places), discrepancy.SEARCHED_JOB)
-    jobs["procs"] = book.jobs["procs"][places]
-    jobs["estimate"] = book.jobs["estimate"][places]
-    jobs["booked"] = np.maximum(jobs["estimate"], slices.SECOND)
-    jobs["age"] = now - book.jobs["submit"][places]
-    return jobs
-
-
-def _are_enough(book: SliceBook, places: Int64Array, size: GroupSize) -> bool:
-    """Return whether waiting jobs are wide and long enough in total (4.3)."""
-    widths = book.jobs["procs"][places].tolist()
-    work = sum(map(int.__mul__, widths, book.jobs["estimate"][places].tolist()))
-    return 10 * sum(widths) > size.width * book.procs and work > size.work * book.procs
 
 
 def _finish(work: SlicePass, order: list[int], starts: list[int], least: int) -> int:
@@ -229,17 +213,15 @@ class BottomLine(SliceScheduler):
         work.book_in_order(places)
 
     def _ordered(self, work: SlicePass, places: Int64Array) -> Int64Array:
-        jobs = search_jobs(work.book, places, work.now)
-        ages, estimates = jobs["age"].tolist(), jobs["estimate"].tolist()
-        slowdowns = [
-            Fraction(age + estimate, max(estimate, 60 * SECOND))
-            for age, estimate in zip(ages, estimates, strict=True)
-        ]
+        jobs = work.book.to_search(places)
+        ages, estimates = (work.now - jobs["submit"]).tolist(), jobs["estimate"].tolist()
+        both = zip(ages, estimates, strict=True)
+        slowdowns = [Fraction(age + estimate, max(estimate, 60 * SECOND)) for age, estimate in both]
         first = sorted(range(len(places)), key=slowdowns.__getitem__, reverse=True)
         rules = searching.SearchRules(
             walk="dds", budget=self.nodes, counts_placements=True, objective=discrepancy.EXCESS, least=LEAST, cuts=False,
             bound=max(ages) if self.bound is None else self.bound,
         )  # fmt: skip
         outcome = searching.search(work.now, work.profile, jobs[first], rules)
-        work.book.tally.nodes += outcome.nodes
+        work.book.counts.nodes += outcome.nodes
         return np.array([places[first[job]] for job in outcome.best.order], np.int64)

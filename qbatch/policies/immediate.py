@@ -3,18 +3,6 @@
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4, 3 and
 4.3; exact readings in docs/spec/papers.md 3.4 and 3.7, items 8 and 9.
 
-* ``immediate``: after the inner policy's pass, each job that arrived in this round and still waits tries once, in
-  sequence.  It gets a trial run on a host that has its processors (idle ones, and those of jobs that may be suspended)
-  and its memory, at most the quantum's.  Of several hosts it gets the one with the fewest processors left over, then with the
-  fewest preempted jobs, then the first.  Jobs are preempted by the smallest slowdown (now - submit) / executed, ties by
-  sequence, until it is enough.
-  They keep their memory and resume on their own processors when the trial run is over.
-* ``soon``: after every pass, one scan in sequence over the waiting jobs that had no trial run yet; each that finds idle
-  processors and memory gets one.  No job is suspended.
-
-A job that does not end in its trial run goes back to its place in the queue; its work is discarded.  Reservations do not
-constrain a trial run.  Preempted processors beyond its need belong to the trial run: no job can start there.
-
 The inner policy sees the preempted jobs as running until they resume, and later, by the time that the trial run can take.  It
 sees the trial run as running on the idle processors that it took, until its quantum or its estimate is over.  When a trial run
 begins or ends, a policy that keeps a plan rebuilds it (as when a host opens): promises that this breaks are recorded.
@@ -35,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +33,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import lists, quanta
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.quanta import QuantaTables
 from qbatch.planning.kernels.tables import (
     ACTION,
@@ -62,13 +49,12 @@ from qbatch.planning.kernels.tables import (
     StateTables,
 )
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, compiled_of, name_of
+from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, check_single_hosts, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, in_one_go
 from qbatch.planning.spaces.space import jobs_of
 from qbatch.planning.view import Run, View
-from qbatch.policies.entry import check_single_hosts
 
-_begin_pass, _serve_all = live(quanta.begin_pass), live(quanta.serve_all)
+_begin_pass, _serve_all = entry_to(quanta.begin_pass), entry_to(quanta.serve_all)
 _NO_STATE = StateTables._make([np.empty(0, np.int64)] * len(StateTables._fields))
 _NO_SCHEDULE = ScheduleTable._make([np.empty(0, np.int64)] * len(ScheduleTable._fields))
 
@@ -101,19 +87,19 @@ class QuantumService:
 
     Args:
         inner: decides about everything else.
-        quantum: the length of a trial run, microseconds.
+        quantum: the length of a trial run, seconds.
         memory: the most memory of a trial run, bytes.
-        protect: how long a job runs at least before it may be suspended, microseconds; None: no job is suspended, and
+        protect: how long a job runs at least before it may be suspended, seconds; None: no job is suspended, and
             a job that got no trial run tries again after every pass (``soon``).
     """
 
     knows_resources = False
 
-    def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None) -> None:
+    def __init__(self, name: str, inner: Policy, quantum: int, memory: int, protect: int | None = None) -> None:
         self.name = name
         self.inner = inner
         self.protect = protect
-        self._rules = quantum, -1 if protect is None else protect, memory
+        self._rules = quantum * 1_000_000, -1 if protect is None else protect * 1_000_000, memory
         self.follows_classes = bool(getattr(inner, "follows_classes", False))
         self.may_refuse = bool(getattr(inner, "may_refuse", False))
 
@@ -124,13 +110,14 @@ class QuantumService:
         inner = compiled_of(self.inner, machine)
         if space_of(machine) is not HostSpace or inner is None or inner.decide is not lists.decide_on_hosts:
             return None
-        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), partial(self._new_tables, inner))
+        new_inner = inner.new_memory
 
-    def _new_tables(self, inner: Compiled, work: Workload, machine: Machine) -> quanta.QuantaAroundList:
-        """Return the memory for the jobs of a workload."""
-        most = min(len(work), machine.procs) + 1
-        tables = self._tables(QuantaMemory(None, had=np.full(len(work), -1, np.int64)), len(machine.hosts), most, most)
-        return quanta.QuantaAroundList(inner.new_memory(work, machine), tables, np.empty((4, 2 * most), np.int64))
+        def new_memory(work: Workload, machine: Machine) -> quanta.QuantaAroundList:
+            most, memory = min(len(work), machine.procs) + 1, QuantaMemory(None, had=np.full(len(work), -1, np.int64))
+            tables = self._tables(memory, len(machine.hosts), most, most)
+            return quanta.QuantaAroundList(new_inner(work, machine), tables, np.empty((4, 2 * most), np.int64))
+
+        return Compiled(quanta.decide_quanta, Needs(gives=INTERRUPTIONS, has_hosts=True), new_memory)
 
     def _tables(self, memory: QuantaMemory, hosts: int, trials: int, preempted: int) -> QuantaTables:
         """Return the memory as tables of the kernels, with space for more trial runs and preempted jobs."""
@@ -143,7 +130,7 @@ class QuantumService:
             counts=np.array([asleep, begun], np.int64),
             hosts=np.empty((2, 2, hosts), np.int64),
             shown=np.empty(begun + trials + asleep + preempted, quanta.SHOWN),
-            victims=np.empty((quanta.VICTIM_ROWS, preempted), np.int64),
+            preemptible=np.empty((5, preempted), np.int64),
             chosen=np.empty(preempted, np.int64),
         )
         tables.quanta[:begun], tables.suspended[:asleep] = memory.quanta, memory.suspended
@@ -243,7 +230,13 @@ class QuantumService:
         waiting = np.array([job.row for job in asking if job.is_rerunnable and not space.is_apart(job)], np.int64)
         if not len(waiting):
             return []
-        running = [] if self.protect is None else self._suspendable(view, memory)
+        running: list[Run] = []
+        if self.protect is not None:
+            # A trial run may preempt jobs that have processors of one host and are no trial runs.
+            trials = {trial for trial, *_ in memory.quanta}
+            there = sorted(view.running.keys() - trials)
+            runs = zip(map(view.running.__getitem__, there), view.window.jobs_of(there), strict=True)
+            running = [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
         free, free_memory = inner.room.free, inner.room.free_memory
         jobs, state, done = _tables_of(view, free, free_memory, running, len(running) + len(waiting))
         tables = self._tables(memory, len(free), len(waiting), len(running))
@@ -255,13 +248,6 @@ class QuantumService:
             memory.touched.update(state.actions["row"][:count].tolist())
             memory.is_stale = True
         return actions_of(state.actions[:count], view)
-
-    def _suspendable(self, view: View, memory: QuantaMemory) -> list[Run]:
-        """Return the runs that a trial run may preempt, by sequence: each has processors of one host, and is no trial run."""
-        trials = {trial for trial, *_ in memory.quanta}
-        rows = sorted(row for row in view.running if row not in trials)
-        runs = zip(map(view.running.__getitem__, rows), view.window.jobs_of(rows), strict=True)
-        return [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
 
 
 def _tables_of(

@@ -20,22 +20,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbatch.model.actions import Action, Reject, Start
-from qbatch.model.job import Job
 from qbatch.model.job_class import JobClass, JobClassPair
 from qbatch.model.machine import Host, Machine, memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels import lsf as kernels
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.lsf import CPUS, FREE, FREE_MEMORY, MEMORY
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import PoolSpace, space_of
+from qbatch.planning.spaces.space import jobs_of
 from qbatch.planning.view import View
 
-_lsf_pass = live(kernels.lsf_pass)
-_enter_all = live(kernels.enter_all)
+_lsf_pass = entry_to(kernels.lsf_pass)
+_count_all = entry_to(kernels.count_all)
 
 UNLIMITED = 1 << 40
 
@@ -125,7 +125,12 @@ class Lsf:
         space = view.space
         ended |= {space.place_of(run) for run in view.ended}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
-            self._find_places(view, memory)
+            # Note the hosts of running jobs that no event named, and forget those that no longer run.
+            here = {**view.running, **view.suspended}
+            for row in memory.places.keys() - here:
+                del memory.places[row]
+            for row in sorted(here.keys() - memory.places):
+                memory.places[row] = space.place_of(here[row])
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
         # A trial run under `soon` is a start: it clears a special.
         memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
@@ -139,50 +144,29 @@ class Lsf:
     def _first_fit(self, view: View) -> list[Start]:
         return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
 
-    def _find_places(self, view: View, memory: LsfMemory) -> None:
-        """Note the hosts of running jobs that no event named, and forget those that no longer run."""
-        here, space = {*view.running, *view.suspended}, view.space
-        for row in memory.places.keys() - here:
-            del memory.places[row]
-        for row in sorted(here - memory.places.keys()):
-            run = view.running[row] if row in view.running else view.suspended[row]
-            memory.places[row] = space.place_of(run)
-
     def _pass(self, view: View, memory: LsfMemory, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
         hosts = np.zeros((6, len(memory.specials)), np.int64)
-        hosts[:4] = _hosts(view)
-        hosts[4] = memory.specials
-        hosts[5, list(ended)] = 1
-        quota = _quota(tables, memory)
-        columns = view.columns
-        begun = np.empty((2, min(len(view.queue), int(hosts[0].sum()))), np.int64)
-        count = _lsf_pass(
-            view.now, view.queue, columns.submit, columns.procs, columns.memory, memory.jobs, hosts, tables.sweep,
-            tables.order, tables.ranks, tables.rules, quota, begun,
-        )  # fmt: skip
-        memory.specials = hosts[4].tolist()
-        found = begun[:, :count].T.tolist()
+        hosts[: kernels.SPECIAL] = _hosts(view)
+        hosts[kernels.SPECIAL] = memory.specials
+        hosts[kernels.HAS_ENDED, list(ended)] = 1
+        begun = np.empty((2, min(len(view.queue), int(hosts[FREE].sum()))), np.int64)
+        classified = kernels.ClassTables(memory.jobs, hosts, *tables[:4], _quota(tables, memory), begun)
+        count = _lsf_pass(view.now, view.queue, jobs_of(view), classified)
+        memory.specials = hosts[kernels.SPECIAL].tolist()
         memory.jobs[kernels.MAY, begun[0, :count]] = kernels.MAY_START
-        return [(row, host) for row, host in found]
+        return [(row, host) for row, host in begun[:, :count].T.tolist()]
 
     def _count_idle(self, view: View, memory: LsfMemory) -> None:
         """Count idle processors of a host that is kept for a special (the paper: below 4 % of all)."""
         if memory.counted >= 0 and any(row >= 0 for row in memory.specials):
-            passed = view.now - memory.counted
-            free = _hosts(view)[FREE].tolist()
-            # A job that has just ended was busy until now.
-            memory.idle += sum(float(passed) * procs for procs, row in zip(self._idle(view, free), memory.specials, strict=True)
-                               if row >= 0)  # fmt: skip
+            idle, passed = _hosts(view)[FREE].tolist(), float(view.now - memory.counted)
+            for row in view.finished:  # a job that has just ended was busy until now
+                host = memory.places.get(row)
+                if host is not None:
+                    idle[host] = max(idle[host] - view.jobs[row].procs, 0)
+            memory.idle += sum(passed * procs for procs, row in zip(idle, memory.specials, strict=True) if row >= 0)
         memory.counted = view.now
-
-    def _idle(self, view: View, free: Iterable[int]) -> list[int]:
-        idle = list(free)
-        for row in view.finished:
-            host = view.memory.places.get(row)
-            if host is not None:
-                idle[host] = max(idle[host] - view.jobs[row].procs, 0)
-        return idle
 
     def _classify(self, view: View, memory: LsfMemory) -> Iterable[Reject]:
         """Find the classes of the arrivals, and of jobs that began under another policy; reject those that could never run."""
@@ -199,20 +183,16 @@ class Lsf:
             return
         while max(rows) >= memory.jobs.shape[1]:
             memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-        memory.jobs[: kernels.USER, rows] = self._classes_of_rows(view, rows)
+        columns = view.columns
+        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
+        memory.jobs[: kernels.USER, rows] = _classes_of(view.machine, self._tables_of(view.machine), *asked)
         if view.machine.limits_users:
             for row in rows:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(view.jobs[row].user, len(memory.users))
+        code, text = _NO_CLASS
         for row in fresh:
-            job = view.jobs[row]
             if not memory.jobs[kernels.MAY, row]:
-                code, text = _NO_CLASS
-                yield Reject(row, Reason(code, self.name, text, {"procs": job.procs}))
-
-    def _classes_of_rows(self, view: View, rows: list[int]) -> Int64Array:
-        columns, tables = view.columns, self._tables_of(view.machine)
-        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
-        return _classes_of(view.machine, tables, *asked)
+                yield Reject(row, Reason(code, self.name, text, {"procs": view.jobs[row].procs}))
 
     def _tables_of(self, machine: Machine) -> Tables:
         known = self._tables.get(id(machine))  # hashing a machine visits all of its hosts
@@ -256,7 +236,9 @@ class Lsf:
             text = _hosts_at_limit(view.machine, serving, jobs[:, row], quota)
             return Reason("class-limit", self.name, text, numbers)
         for host in open_ones:
-            other = self._blocker(view, host, row, quota) if _fits(hosts, host, job) else -1
+            has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= job.memory
+            is_free = has_memory and hosts[FREE, host] >= job.procs
+            other = self._blocker(view, host, row, quota) if is_free else -1
             if other >= 0:
                 waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
                 text = f"host {view.machine.hosts[host].name} has enough free, but {waits}"
@@ -294,7 +276,7 @@ def _quota(tables: Tables, memory: LsfMemory) -> Int64Array:
     most = np.vstack([tables.most, np.broadcast_to(tables.most_of_user, (users, len(tables.most_of_user)))])
     quota = np.stack([most, np.zeros_like(most)])
     running = np.array([list(memory.places), list(memory.places.values())], np.int64)
-    _enter_all(running, memory.jobs, hosts, quota)
+    _count_all(running, memory.jobs, hosts, quota)
     return quota
 
 
@@ -332,16 +314,9 @@ def _hosts(view: View) -> Int64Array:
     return view.space.hosts().reshape(4, -1)
 
 
-def _fits(hosts: Int64Array, host: int, job: Job) -> bool:
-    """Return whether a job fits a host now: see :func:`qbatch.planning.kernels.lsf.is_free_for`."""
-    has_memory = hosts[MEMORY, host] == 0 or hosts[FREE_MEMORY, host] >= job.memory
-    return bool(hosts[FREE, host] >= job.procs and has_memory)
-
-
 def _classes(machine: Machine) -> list[JobClass]:
     """Return the time classes, then the size classes, in the kernel's numbering."""
-    times, sizes = _kinds(machine)
-    return [*times, *sizes]
+    return [each for kind in _kinds(machine) for each in kind]
 
 
 def _class_words(machine: Machine, number: int) -> str:
@@ -404,7 +379,7 @@ def _tables(machine: Machine) -> Tables:
     order = np.full((len(hosts), len(names)), -1, np.int64)
     ranks = np.full((len(hosts), len(times), classes), -1, np.int64)
     most = np.full((len(hosts) + 1, classes + 1), UNLIMITED, np.int64)
-    most_of_user = np.full(classes + 1, UNLIMITED, np.int64)
+    most_of_user = np.empty(classes + 1, np.int64)
     for place, host in enumerate(hosts):
         said = dict(host.limits)
         # If the file gives no order, the largest class comes first, as on the Origin's general hosts.
@@ -416,16 +391,12 @@ def _tables(machine: Machine) -> Tables:
                 if all(one.runs_on(host.name, host.pool) and said.get(one.name) != 0 for one in (each, sizes[size])):
                     ranks[place, time, len(times) + size] = rank
         for number, each in enumerate((*times, *sizes)):
-            most[place, number] = _or_unlimited(said.get(each.name, each.per_host))
-    for number, each in enumerate((*times, *sizes)):
-        most[-1, number] = _or_unlimited(each.limit)
-        most_of_user[number] = _or_unlimited(each.per_user)
-    most_of_user[-1] = _or_unlimited(machine.per_user)
+            if (limit := said.get(each.name, each.per_host)) is not None:
+                most[place, number] = limit
+    limits = [each.limit for each in (*times, *sizes)]
+    of_user = [*(each.per_user for each in (*times, *sizes)), machine.per_user]
+    most[-1, :-1] = [UNLIMITED if limit is None else limit for limit in limits]
+    most_of_user[:] = [UNLIMITED if limit is None else limit for limit in of_user]
     rules = [(int(time.goes_first), -1 if time.reserve_wait is None else time.reserve_wait) for time in times]
-    served = (order >= 0).sum(axis=1)
-    sweep = np.lexsort((np.arange(len(hosts)), served))
+    sweep = np.argsort((order >= 0).sum(axis=1), kind="stable")
     return Tables(sweep, order, ranks, np.array(rules, np.int64).T.copy(), most, most_of_user)
-
-
-def _or_unlimited(limit: int | None) -> int:
-    return UNLIMITED if limit is None else limit

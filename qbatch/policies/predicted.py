@@ -90,20 +90,24 @@ class PredictedRunTimes:
         memory: PredictionMemory = view.memory
         for run in view.ended:
             self._learn(view, memory, run)
-        if view.is_machine_changed:
-            _adopt(view, memory)
+        if view.is_machine_changed:  # add jobs that came under another policy, with their estimates
+            if memory.rows == 0:
+                _new_rows(view, memory)
+            for row, run in view.running.items():
+                if row not in memory.ends.by_row:
+                    memory.ends.enter(row, run.expected_end, run.procs)
         self._predict(view, memory)
         is_corrected = _correct(view, memory) if memory.dues and memory.dues[0][0] <= view.now else False
-        seen = _shown(
-            view,
-            memory,
-            is_machine_changed=view.is_machine_changed or is_corrected,
-            only_arrivals=view.only_arrivals and not is_corrected,
-        )
+        is_changed, only_arrivals = view.is_machine_changed or is_corrected, view.only_arrivals and not is_corrected
+        seen = _shown(view, memory, is_machine_changed=is_changed, only_arrivals=only_arrivals)
         actions = list(self.inner.decide(seen))
         for action in actions:
             if isinstance(action, Start):
-                _begin(view, memory, action.row)
+                predicted = int(memory.predicted[action.row])
+                end = view.now + predicted
+                memory.ends.enter(action.row, end, int(view.columns.procs[action.row]))
+                if predicted < view.columns.estimate[action.row]:
+                    heappush(memory.dues, (end, action.row))
         asked, dues = memory.asked, memory.dues
         while asked and asked[-1] <= view.now:
             asked.pop()
@@ -168,24 +172,6 @@ def _shown(view: View, memory: PredictionMemory, **facts: Any) -> View:
     predicted = memory.predicted[: memory.rows]
     predicted.flags.writeable = False
     return view.seen_through(PredictedWindow(view, predicted, memory.ends), memory=memory.inner, **facts)
-
-
-def _begin(view: View, memory: PredictionMemory, row: int) -> None:
-    """Note when a job that starts now is predicted to end."""
-    predicted = int(memory.predicted[row])
-    end = view.now + predicted
-    memory.ends.enter(row, end, int(view.columns.procs[row]))
-    if predicted < view.columns.estimate[row]:
-        heappush(memory.dues, (end, row))
-
-
-def _adopt(view: View, memory: PredictionMemory) -> None:
-    """Add jobs that came under another policy, with their estimates."""
-    if memory.rows == 0:
-        _new_rows(view, memory)
-    for row, run in view.running.items():
-        if row not in memory.ends.by_row:
-            memory.ends.enter(row, run.expected_end, run.procs)
 
 
 def _correct(view: View, memory: PredictionMemory) -> bool:

@@ -17,15 +17,44 @@ from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
+import msgspec
+
 from qbatch.model.errors import UsageError, suggestion
+from qbatch.model.machine import Machine
 from qbatch.model.parameters import Choice, Memory, Parameter, Real, Whole, canonical_name, read_parameters
 from qbatch.planning.kernels.orders import ORDERS
-from qbatch.planning.policy import Policy, name_of
-from qbatch.policies.entry import PolicyEntry
-from qbatch.policies.slice_entries import SLICE_POLICIES
+from qbatch.planning.policy import ListRules, Policy, name_of
 
 GROUP = "qbatch.policies"
 """The entry point group in which packages announce their policies."""
+
+
+class PolicyEntry(msgspec.Struct, frozen=True):
+    """One registered policy: how to make it, what it does, its source, its parameters.
+
+    ``is_wrapper``: it is made with an ``inner`` policy, and takes its parameters as ``inner.key``.  ``is_interrupting``:
+    jobs may run in several execution intervals, and promises of an inner policy may break.  ``is_for_single_hosts``: it refuses
+    machines on which a job may span hosts, except (``takes_chunks``) those with chunks.  ``is_for_pools``: it refuses machines on
+    which more than the number of free processors decides.  ``breaks_promises``: starts that an inner policy promises may be
+    delayed.
+    """
+
+    make: Callable[..., Policy]
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...] = ()
+    is_wrapper: bool = False
+    is_interrupting: bool = False
+    is_for_single_hosts: bool = False
+    takes_chunks: bool = True
+    is_for_pools: bool = False
+    breaks_promises: bool = False
+
+    def takes(self, machine: Machine) -> bool:
+        """Return whether the policy works on a machine."""
+        is_divided = machine.spans_hosts or (machine.chunked and not self.takes_chunks)
+        return not (self.is_for_single_hosts and is_divided) and (machine.is_one_pool or not self.is_for_pools)
+
 
 _FW98 = "Feitelson and Weil 1998"
 _ORDER = Choice("order", "fcfs", tuple(ORDERS), "the order in which the queue is scanned")
@@ -43,6 +72,20 @@ _COMPRESS = Choice(
 )
 
 
+def _lazy(module: str, name: str, **fixed: Any) -> Callable[..., Policy]:
+    """Return what makes a policy of a class of this package.
+
+    The modules of the policies import the compiler, so they are loaded only to run a policy.
+    """
+
+    def make(canonical: str, **values: Any) -> Policy:
+        kind = getattr(importlib.import_module(f"qbatch.policies.{module}"), name)
+        policy: Policy = kind(canonical, **fixed, **values)
+        return policy
+
+    return make
+
+
 def _backfill(
     name: str, which: str, depth: int, order: str, search: str, budget: int, backfill: str = "order"
 ) -> Policy:
@@ -51,21 +94,15 @@ def _backfill(
             f"policy {name!r}: backfill={backfill} leaves the queue in order of submission up to the first job that cannot "
             "start; leave out order and search"
         )
-    # The kernels import the compiler: load them only to run a policy.
     from qbatch.policies.backfill import Backfill
 
-    plain = Backfill(name, which, depth, order if backfill == "order" else f"{backfill}-behind")
+    order = order if backfill == "order" else f"{backfill}-behind"
+    plain = Backfill(name, ListRules(order, depth, is_stopping=which == "fcfs", is_by_shadow=which == "easy"))
     if search == "none":
         return plain
     from qbatch.policies.searched import SearchedBackfill
 
     return SearchedBackfill(name, plain, search, budget)
-
-
-def _conservative(name: str, compress: str) -> Policy:
-    from qbatch.policies.conservative import Conservative
-
-    return Conservative(name, compress)
 
 
 _CV01 = "Chiang and Vernon 2001"
@@ -79,24 +116,6 @@ _WEIGHED = {
 def _weighed(**defaults: float) -> tuple[Parameter, ...]:
     weights = (Real(name, defaults.get(name, 0.0), -1e9, 1e9, f"weight of {what}") for name, what in _WEIGHED.items())
     return (*weights, _RESERVATIONS)
-
-
-def _priority(name: str, depth: int, **weights: float) -> Policy:
-    from qbatch.policies.priority import PriorityBackfill, Weights
-
-    return PriorityBackfill(name, "priority", depth, Weights(**weights))
-
-
-def _lsf(name: str) -> Policy:
-    from qbatch.policies.lsf import Lsf
-
-    return Lsf(name)
-
-
-def _static(name: str, order: str, depth: int) -> Policy:
-    from qbatch.policies.priority import PriorityBackfill, Weights
-
-    return PriorityBackfill(name, order, depth, Weights(), is_sticky=order == "sjf")
 
 
 POLICIES: dict[str, PolicyEntry] = {
@@ -119,42 +138,42 @@ POLICIES: dict[str, PolicyEntry] = {
         (_DEPTH, _ORDER, *_SEARCH),
     ),
     "conservative": PolicyEntry(
-        _conservative,
+        _lazy("conservative", "Conservative"),
         "makes a reservation for every job on arrival, delays no job, keeps its promises",
         f"{_FW98}, section 2.1, Figs. 2 to 4",
         (_COMPRESS,),
     ),
     "priority-backfill": PolicyEntry(
-        _priority,
+        _lazy("priority", "PriorityBackfill"),
         "backfills by a weighted priority, on the host with the fewest free processors",
         f"{_CV01}, section 2.2, Table 3",
         _weighed(wait=1.0, xfactor=5.0, procs=0.2),
     ),
     "lsf": PolicyEntry(
-        _lsf,
+        _lazy("lsf", "Lsf"),
         "class limits by host and system-wide; hosts are kept for jobs that have waited longer than the limit of their class",
         f"{_CV01}, section 2.1, Tables 1 and 2",
     ),
     "fcfs-backfill": PolicyEntry(
-        lambda name, depth: _static(name, "fcfs", depth),
+        _lazy("priority", "PriorityBackfill", order="fcfs"),
         "priority-backfill in order of submission",
         f"{_CV01}, section 2.2",
         (_RESERVATIONS,),
     ),
     "sjf-backfill": PolicyEntry(
-        lambda name, depth: _static(name, "sjf", depth),
+        _lazy("priority", "PriorityBackfill", order="sjf", is_sticky=True),
         "priority-backfill, shortest estimate first; a reservation stays with its job until it starts",
         f"{_CV01}, section 2.3",
         (_RESERVATIONS,),
     ),
     "lxf-backfill": PolicyEntry(
-        _priority,
+        _lazy("priority", "PriorityBackfill"),
         "priority-backfill by the expansion factor",
         f"{_CV01}, section 2.3",
         _weighed(xfactor=1.0),
     ),
     "lxfw-backfill": PolicyEntry(
-        _priority,
+        _lazy("priority", "PriorityBackfill"),
         "priority-backfill by the expansion factor and a little of the wait (LXF&W)",
         f"{_CV01}, section 2.3, Table 3",
         _weighed(wait=0.0167, xfactor=1.0),
@@ -163,23 +182,15 @@ POLICIES: dict[str, PolicyEntry] = {
 """The policies of qbatch, by name."""
 
 
-def _with_quantum(name: str, inner: Policy, quantum: int, memory: int, protect: int | None = None) -> Policy:
-    from qbatch.policies.immediate import QuantumService
-
-    return QuantumService(name, inner, quantum * 1_000_000, memory, None if protect is None else protect * 1_000_000)
-
-
 _LIST_POLICIES = tuple(POLICIES)
 _QUANTUM = (
-    Choice(
-        "inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"
-    ),
+    Choice("inner", "lxfw-backfill", _LIST_POLICIES, "the inner policy; inner.KEY=VALUE sets its KEY"),
     Whole("quantum", 60, 1, 1_000_000, "the length of a trial run, seconds"),
     Memory("memory", 2**30, 0, 2**60, "the most memory of a trial run"),
 )
 
 POLICIES["immediate"] = PolicyEntry(
-    _with_quantum,
+    _lazy("immediate", "QuantumService"),
     "gives a job that cannot start on arrival a trial run of a quantum at once, suspending others for it",
     f"{_CV01}, sections 2.4 and 3",
     (
@@ -192,14 +203,8 @@ POLICIES["immediate"] = PolicyEntry(
 )
 
 
-def _equispatial(name: str, interval: int, over50: str, quantum: int, memory: int) -> Policy:
-    from qbatch.policies.equispatial import EquiSpatial
-
-    return EquiSpatial(name, interval * 1_000_000, over50 == "yes", quantum * 1_000_000, memory)
-
-
 POLICIES["equispatial"] = PolicyEntry(
-    _equispatial,
+    _lazy("equispatial", "EquiSpatial"),
     "gives every job an equal share of its host, resized as jobs come and go (all jobs count as malleable)",
     f"{_CV01}, section 2.5",
     (
@@ -212,7 +217,7 @@ POLICIES["equispatial"] = PolicyEntry(
     takes_chunks=False,
 )
 POLICIES["soon"] = PolicyEntry(
-    _with_quantum,
+    _lazy("immediate", "QuantumService"),
     "gives each waiting job one trial run of a quantum on the first idle processors, suspending no job",
     f"{_CV01}, section 4.3",
     _QUANTUM,
@@ -222,14 +227,8 @@ POLICIES["soon"] = PolicyEntry(
 )
 
 
-def _predicted(name: str, inner: Policy, last: int) -> Policy:
-    from qbatch.policies.predicted import PredictedRunTimes
-
-    return PredictedRunTimes(name, inner, last)
-
-
 POLICIES["predicted"] = PolicyEntry(
-    _predicted,
+    _lazy("predicted", "PredictedRunTimes"),
     "schedules by the mean run time of the last jobs of each user, corrected when outlived; jobs are killed at estimates",
     "Tsafrir, Etsion and Feitelson 2007",
     (
@@ -257,18 +256,9 @@ _OTHERS = (
 )  # fmt: skip
 
 
-def _deadlines(scheme: str) -> Callable[..., Policy]:
-    def make(name: str, **values: Any) -> Policy:
-        from qbatch.policies.deadlines import DeadlineScheduler, rules_of
-
-        return DeadlineScheduler(name, rules_of(scheme, **values))
-
-    return make
-
-
 POLICIES |= {
     "qops": PolicyEntry(
-        _deadlines("qops"),
+        _lazy("deadlines", "DeadlineScheduler", scheme="qops"),
         "admits a job if its deadline and all accepted ones can be kept; replans from few positions of the plan",
         f"{_IB03}, section 3, Fig. 3 (QoPS)",
         (
@@ -280,7 +270,7 @@ POLICIES |= {
         is_for_pools=True,
     ),
     "msb": PolicyEntry(
-        _deadlines("msb"),
+        _lazy("deadlines", "DeadlineScheduler", scheme="msb"),
         "admits a job if its deadline and all accepted ones can be kept; tries every position of the plan, takes the cheapest",
         f"{_IB03}, section 2.2, Fig. 1 (modified slack-based)",
         (
@@ -291,14 +281,14 @@ POLICIES |= {
         is_for_pools=True,
     ),
     "mrt": PolicyEntry(
-        _deadlines("mrt"),
+        _lazy("deadlines", "DeadlineScheduler", scheme="mrt"),
         "admits a job if its deadline and all accepted ones can be kept; searches depth first, each step strongly feasible",
         f"{_IB03}, section 2.3, Fig. 2 (modified real-time); Ramamritham, Stankovic and Shiah 1990",
         (_KEY, Whole("backtracks", 10, 0, 1_000_000, "how many steps back a search may take"), *_OTHERS),
         is_for_pools=True,
     ),
     "slack": PolicyEntry(
-        _deadlines("slack"),
+        _lazy("deadlines", "DeadlineScheduler", scheme="slack"),
         "promises each job a start within its slack, less for what is important or wide, and backfills by price",
         "Talby and Feitelson 1999",
         (
@@ -310,14 +300,8 @@ POLICIES |= {
 }
 
 
-def _task_queues(name: str, **values: Any) -> Policy:
-    from qbatch.policies.task_queues import QueueRules, TaskQueues
-
-    return TaskQueues(name, QueueRules(**values))
-
-
 POLICIES["taskqueues"] = PolicyEntry(
-    _task_queues,
+    _lazy("task_queues", "TaskQueues"),
     "routes each task to a queue of one host on arrival; an idle host selects the next from its own queue",
     "Karatza and Hilzer 2003, section 2.2",
     (
@@ -333,7 +317,96 @@ POLICIES["taskqueues"] = PolicyEntry(
     ),
     is_for_single_hosts=True,
 )  # fmt: skip
-POLICIES |= SLICE_POLICIES
+
+_SCOJO = "Esbaugh and Sodan 2007 (SCOJO-PECT)"
+_GROUPS = "thesis on group optimisation in SCOJO-PECT"
+_SLICES = (
+    Whole("cycle", 7200, 3, 10_000_000, "the length of one slice of each class together, seconds"),
+    Whole("switch", 60, 0, 1_000_000, "the time between two slices in which no job runs, seconds"),
+    Whole("short", 600, 1, 1_000_000, "the length of a slice of short jobs, seconds"),
+    Whole("medium", 265, 1, 998, "the share of the time that medium jobs have, in thousandths"),
+    Whole("long", 730, 1, 998, "the share of the time that long jobs have, in thousandths"),
+    Whole("night_medium", 0, 0, 998, "the share of medium jobs at night, the rest for long ones; 0: as at daytime"),
+    Whole("night_from", 18, 0, 24, "the hour at which the night begins"),
+    Whole("night_to", 8, 0, 24, "the hour at which the night ends"),
+    Choice("class_by", "estimate", ("estimate", "queue", "none"), "what determines the class of a job; none: one class for all"),
+    Choice("backfill", "conservative", ("conservative", "easy"), "how jobs of a class are backfilled in its slice"),
+    Choice("smart", "yes", ("yes", "no"), "whether jobs of other classes use what a class leaves"),
+)
+
+
+def _slice_rules(values: dict[str, Any]) -> Any:
+    from qbatch.policies.slice_rules import slice_rules
+
+    night = (values.pop("night_medium"), values.pop("night_from"), values.pop("night_to"))
+    lengths = {name: values.pop(name) for name in ("cycle", "switch", "short", "medium", "long")}
+    is_easy, is_smart = values.pop("backfill") == "easy", values.pop("smart") == "yes"
+    return slice_rules(**lengths, class_by=values.pop("class_by"), night=night, is_easy=is_easy, is_smart=is_smart)
+
+
+def _scojo_groups(name: str, **values: Any) -> Policy:
+    from qbatch.policies.groups import GroupRules, GroupScheduler, group_sizes
+
+    rules = _slice_rules(values)
+    sizes = group_sizes(*(values.pop(each) for each in ("least_medium", "most_medium", "least_long", "most_long")))
+    walk, budget = values.pop("search"), values.pop("budget")
+    names = {
+        "select": "selects", "shift": "shifts", "dynamic": "is_dynamic", "halves": "halves", "level1": "tries_wide",
+        "level2": "searches",
+    }  # fmt: skip
+    flags = {field: values[each] == "yes" for each, field in names.items()}
+    return GroupScheduler(name, rules, GroupRules(sizes, walk, budget, **flags))
+
+
+def _switches(**meanings: str) -> tuple[Parameter, ...]:
+    return tuple(Choice(name, "yes", ("yes", "no"), meaning) for name, meaning in meanings.items())
+
+
+POLICIES |= {
+    "scojo": PolicyEntry(
+        lambda name, **values: _lazy("slices", "SliceScheduler")(name, rules=_slice_rules(values)),
+        "short, medium and long jobs have the machine in turns, and use what other classes leave",
+        f"{_SCOJO}; {_GROUPS}, section 4",
+        _SLICES,
+        is_interrupting=True,
+    ),
+    "scojo-groups": PolicyEntry(
+        _scojo_groups,
+        "scojo, with groups of medium and of long jobs planned in an order found by a search",
+        f"{_GROUPS}, sections 6 and 7, on {_SCOJO}",
+        (
+            *_SLICES,
+            Choice("search", "ilds", ("ilds", "lex", "dds"), "the walk of the search through the orders"),
+            Whole("budget", 10_000, 1, 10_000_000, "the number of complete orders and cuts that ends a search"),
+            Whole("least_medium", 10, 1, 1000, "the number of waiting medium jobs that forms a group"),
+            Whole("most_medium", 20, 1, 1000, "the longest group of medium jobs"),
+            Whole("least_long", 5, 1, 1000, "the number of waiting long jobs that forms a group"),
+            Whole("most_long", 30, 1, 1000, "the longest group of long jobs"),
+            *_switches(
+                select="whether last end, utilisation and response choose among the three best orders",
+                shift="whether jobs are tried in holes that are slightly too short",
+                dynamic="whether jobs that fit start on arrival while a group is carried out",
+                halves="whether the longest groups are searched in two halves",
+                level1="whether all orders of the wide, lasting jobs are tried first",
+                level2="whether the merged order is searched",
+            ),
+        ),
+        is_interrupting=True,
+    ),
+    "bottom-line": PolicyEntry(
+        lambda name, nodes, bound, **values: _lazy("groups", "BottomLine")(
+            name, rules=_slice_rules(values), nodes=nodes, bound=bound * 3_600_000_000 if bound else None
+        ),
+        "scojo, in which a search for the least excessive wait, then the least slowdown, orders a class in every pass",
+        f"Vasupongayya, Chiang and Massey 2005; {_GROUPS}, section 9.5",
+        (
+            *_SLICES,
+            Whole("nodes", 1000, 1, 10_000_000, "the number of placements that ends a search"),
+            Whole("bound", 0, 0, 1_000_000, "the longest wait in hours that is not excessive; 0: the longest wait so far"),
+        ),
+        is_interrupting=True,
+    ),
+}
 
 
 def load_policy(text: str) -> Policy:
@@ -347,13 +420,20 @@ def load_policy(text: str) -> Policy:
         entry = POLICIES[head]
         pairs = [pair for pair in tail.split(",") if pair]
         if entry.is_wrapper:
-            return _wrapper(head, entry, pairs, text)
+            wrapped = _wrapped(head, entry, pairs, text)
+            inner = POLICIES[wrapped.inner].make(wrapped.inner_name, **wrapped.inner_values)
+            return entry.make(wrapped.name, inner=inner, **wrapped.values)
         values = read_parameters(pairs, entry.parameters, f"policy {text!r}")
-        policy: Policy = entry.make(canonical_name(head, values, entry.parameters), **values)
-        return policy
+        return entry.make(canonical_name(head, values, entry.parameters), **values)
     of_packages = announced()
     if head in of_packages:
-        return _announced(of_packages[head], tail, text)
+        point = of_packages[head]
+        try:
+            made = point.load()
+        except (Exception, SystemExit) as error:
+            what = f"policy {text!r}: entry point {point.value!r}"
+            raise UsageError(f"{what} cannot be loaded: {_one_line(error)}") from error
+        return _make(made, tail, text)
     if own_class(text) is not None:
         return _own(head, tail, text)
     known = [*POLICIES, *of_packages]
@@ -433,24 +513,6 @@ def _wrapped(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> _Wra
     return _Wrapped(name, values, inner, inner_name, inner_values)
 
 
-def _wrapper(head: str, entry: PolicyEntry, pairs: list[str], text: str) -> Policy:
-    """Return a wrapper around the policy that its pairs name."""
-    wrapped = _wrapped(head, entry, pairs, text)
-    inner = POLICIES[wrapped.inner].make(wrapped.inner_name, **wrapped.inner_values)
-    policy: Policy = entry.make(wrapped.name, inner=inner, **wrapped.values)
-    return policy
-
-
-def _announced(point: EntryPoint, tail: str, text: str) -> Policy:
-    try:
-        made = point.load()
-    except (Exception, SystemExit) as error:
-        raise UsageError(
-            f"policy {text!r}: entry point {point.value!r} cannot be loaded: {_one_line(error)}"
-        ) from error
-    return _make(made, tail, text)
-
-
 def _own(module: str, tail: str, text: str) -> Policy:
     name, _, parameters = tail.partition(":")
     if module.endswith(".py"):
@@ -474,7 +536,7 @@ def _own(module: str, tail: str, text: str) -> Policy:
 def _make(made: Any, parameters: str, text: str) -> Policy:
     """Call a policy class with its parameters, as whole numbers if they look like it."""
     values: dict[str, int | str] = {}
-    for pair in (pair for pair in parameters.split(",") if pair):
+    for pair in filter(None, parameters.split(",")):
         key, sign, value = pair.partition("=")
         if not sign or not key.isidentifier():
             raise UsageError(f"policy {text!r}: {pair!r} is no parameter; write name=value")

@@ -12,15 +12,14 @@ import numpy as np
 from qbatch.model.actions import Start
 from qbatch.model.reasons import Reason
 from qbatch.planning import search as searching
-from qbatch.planning.kernels import discrepancy
 from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.view import View
 from qbatch.policies.backfill import Backfill
 
-_profiles = live_module(profiles)
+_profiles = entries_to(profiles)
 
 FIRST = 20
 """The number of jobs of the queue that are searched."""
@@ -47,24 +46,19 @@ class SearchedBackfill:
         """Make one pass."""
         if len(view.queue) == 0 or max(view.free) == 0:
             return []
-        return self.inner.pass_in(view, self._ordered(view, self.inner.in_order(view)))[0]
-
-    def _ordered(self, view: View, order: Int64Array) -> Int64Array:
+        order = self.inner.in_order(view)
         head = order[:FIRST]
         columns = view.columns
-        jobs = np.empty(len(head), discrepancy.SEARCHED_JOB)
-        jobs["procs"], jobs["estimate"] = columns.procs[head], columns.estimate[head]
-        jobs["booked"] = np.maximum(jobs["estimate"], 1)
-        jobs["age"] = view.now - columns.submit[head]
+        jobs = searching.jobs_to_search(columns.procs[head], columns.estimate[head], columns.submit[head], 1)
         ends, amounts, count = view.expected_ends()
         base: Int64Array = _profiles.new_profile(view.free_procs, view.now, 2 * count + 16)
         for end, procs in zip(ends[:count].tolist(), amounts[:count].tolist(), strict=True):
             _profiles.add(base, end, FOREVER, procs)
         fits = jobs["procs"] <= base[1, int(base[0, 0])]
-        if len(head) < 2 or not fits.all():
-            return order
-        found = searching.search(view.now, base, jobs, self.rules).best.order
-        return np.concatenate([head[list(found)], order[FIRST:]])
+        if len(head) > 1 and fits.all():
+            found = searching.search(view.now, base, jobs, self.rules).best.order
+            order = np.concatenate([head[list(found)], order[FIRST:]])
+        return self.inner.pass_in(view, order)[0]
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over."""

@@ -10,11 +10,12 @@ from qbatch.model.actions import Allocation, parts_of, ranges_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.planning.kernels import slices
-from qbatch.planning.kernels.live import live_module
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.entries import entries_to
+from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.search import jobs_to_search
 from qbatch.planning.view import Run, View
 
-_kernels = live_module(slices)
+_kernels = entries_to(slices)
 
 NO_CLASS = -1
 
@@ -34,7 +35,7 @@ class Group:
 
 
 @dataclass
-class Tally:
+class SearchCounts:
     """The counters of searches: groups and jobs in them, by class; placements; prefixes that were cut."""
 
     groups: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -70,9 +71,7 @@ class SliceBook:
         self.strays: dict[int, list[tuple[int, int]]] = {}
         self.allocations: dict[int, Allocation] = {}
         self.holders: set[int] = set()
-        self.tally = Tally()
-
-    # -------------------------------------------------------------------------------------------- jobs
+        self.counts = SearchCounts()
 
     def slot_of(self, row: int) -> int:
         """Return the slot of a row, -1 if it is not in the table."""
@@ -98,24 +97,26 @@ class SliceBook:
             self.strays.pop(row, None)
             self.allocations.pop(row, None)
             self.holders.discard(row)
-            self.allocations.pop(row, None)
 
     def fact(self, row: int, name: str) -> int:
         """Return a field of ``TIMED_JOB`` of a row in the table."""
         return int(self.jobs[name][self.slot_of(row)])
 
-    def rows(self, state: int, kind: int | None = None) -> list[int]:
-        """Return the rows in a state, of a class or of all, in sequence."""
-        is_it = self.jobs["state"][: self.count] == state
-        if kind is not None:
-            is_it &= self.jobs["kind"][: self.count] == kind
-        found: list[int] = self.jobs["row"][: self.count][is_it].tolist()
+    def rows(self, state: int) -> list[int]:
+        """Return the rows in a state, in sequence."""
+        jobs = self.jobs[: self.count]
+        found: list[int] = jobs["row"][jobs["state"] == state].tolist()
         return found
 
     def places(self, state: int, kind: int) -> Int64Array:
         """Return the slots of the jobs of a class in a state, in sequence."""
         jobs = self.jobs[: self.count]
         return np.flatnonzero((jobs["kind"] == kind) & (jobs["state"] == state))
+
+    def to_search(self, places: Int64Array) -> RecordArray:
+        """Return waiting jobs (by slot) as records for a search."""
+        jobs = self.jobs[places]
+        return jobs_to_search(jobs["procs"], jobs["estimate"], jobs["submit"], slices.SECOND)
 
     def lives(self, kind: int) -> bool:
         """Return whether a class has a job."""
@@ -125,8 +126,6 @@ class SliceBook:
         """Return the hosts of the nodes of a row."""
         hosts, counts = np.unique(self.hosts[self.owners[kind] == row], return_counts=True)
         return ranges_of((host, count, 0, 1) for host, count in zip(hosts.tolist(), counts.tolist(), strict=True))
-
-    # -------------------------------------------------------------------------------------------- what happened
 
     def follow(self, view: View) -> None:
         """Remove ended and withdrawn jobs, also from the groups; the clock still shows the slice that ran until now."""
@@ -145,14 +144,6 @@ class SliceBook:
                     _drop(group, {row})
             self.leave(row)
 
-    def end_group(self, kind: int) -> None:
-        """End a group: jobs that have not begun wait again."""
-        group = self.groups[kind]
-        assert group is not None
-        for row in group.rows:
-            self.jobs["state"][self.slot_of(row)] = slices.WAITING
-        self.groups[kind] = None
-
     def drop_begun(self, begun: set[int]) -> None:
         """Remove jobs that have begun from the plans."""
         for group in self.groups:
@@ -164,8 +155,6 @@ class SliceBook:
         rows = self.rows(slices.RUNNING)
         _kernels.suspend_all(self.jobs, self.count, now, self.busy)
         return rows
-
-    # -------------------------------------------------------------------------------------------- hosts
 
     def settle_hosts(self, view: View) -> None:
         """Close the nodes of closed hosts, and those that the engine withholds; add running jobs that are unknown."""
@@ -205,14 +194,12 @@ class SliceBook:
             self.holders.add(run.row)
         self.strays[run.row] = [(host, procs) for host, procs, _ in parts_of(run.allocation)]
 
-    def _take_up(self, run: Run, job: Job, kind: int, state: int) -> int:
+    def _take_up(self, run: Run, job: Job, kind: int, state: int) -> None:
         slot = self.enter(run.row, run.procs, kind, job.estimate, job.submit)
         width = job.procs if job.is_exclusive else run.procs
-        self.jobs["done"][slot] = run.done // max(width, 1)
-        self.jobs["since"][slot] = run.since
-        self.jobs["state"][slot] = state
+        entry = self.jobs[slot]
+        entry["done"], entry["since"], entry["state"] = run.done // max(width, 1), run.since, state
         self.allocations[run.row] = run.allocation
-        return slot
 
     def claim_nodes(self) -> None:
         """Give nodes to the strays if their hosts have enough that no job of their class owns."""
@@ -226,10 +213,6 @@ class SliceBook:
                 self.jobs["open_procs"][slot] = int((self.busy[nodes] != slices.CLOSED).sum())
                 self.jobs["state"][slot] = slices.SUSPENDED
                 del self.strays[row]
-
-    def holds_back(self, closed: frozenset[int]) -> bool:
-        """Return whether no job may start, so that a stray gets nodes: a stray with open hosts waits for some."""
-        return any(closed.isdisjoint(host for host, _ in parts) for parts in self.strays.values())
 
     def sort(self) -> None:
         """Sort the jobs by row again, after some were added."""

@@ -14,23 +14,98 @@ from typing import Any
 
 import numpy as np
 
-from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt
+from qbatch.model.actions import Action, Resume, Start, Suspend, WakeAt, parts_of, procs_of
 from qbatch.model.machine import Machine
 from qbatch.model.phase import Phase
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.kernels import profile as profiles
 from qbatch.planning.kernels import slices
-from qbatch.planning.kernels.live import live_module
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.entries import entries_to
+from qbatch.planning.kernels.types import BoolArray, Int64Array
 from qbatch.planning.view import View
 from qbatch.policies.slice_book import NO_CLASS, SliceBook
-from qbatch.policies.slice_places import Places
 from qbatch.policies.slice_rules import LONG, MEDIUM, NAMES, SHORT, SliceRules
 
-_kernels = live_module(slices)
-_profiles = live_module(profiles)
+_kernels = entries_to(slices)
+_profiles = entries_to(profiles)
 
-_NO_PLAN: Int64Array = np.zeros(0, np.int64)
+
+class Places:
+    """What is free on the hosts during a pass, if hosts matter: jobs that may run by the count of processors are placed
+    here.
+
+    A job owns its processors and its memory on its hosts from its first start to its end, among the jobs of its class.
+    So all suspended jobs of a class can resume together when its slice begins.
+    """
+
+    def __init__(self, view: View, book: SliceBook) -> None:
+        self.view, self.book = view, book
+        self.memory = list(view.free_memory)
+        self.suspended_memory: list[list[int]] = [[0] * len(self.memory) for _ in range(3)]
+        if view.machine.counts_memory:
+            for slot in range(book.count):
+                if book.jobs["state"][slot] in (slices.SUSPENDED, slices.STRAY):
+                    self._own(slot, 1)
+
+    def give_back(self, rows: list[int]) -> None:
+        """Add the memory of running jobs that were suspended in this pass, before any job was placed."""
+        for row in rows:
+            for host, _, memory in parts_of(self.view.running[row].allocation):
+                self.memory[host] += memory
+
+    def put(self, slot: int) -> Action | None:
+        """Start or resume a job if its hosts have the capacity; return the action."""
+        return self._resume(slot) if self.book.jobs["state"][slot] == slices.SUSPENDED else self._start(slot)
+
+    def _own(self, slot: int, sign: int) -> None:
+        """Add the memory of a suspended job to what its class owns, or (-1) remove it."""
+        book = self.book
+        row, owned = int(book.jobs["row"][slot]), self.suspended_memory[int(book.jobs["kind"][slot])]
+        for host, _, memory in parts_of(book.allocations[row]) if row not in book.holders else ():
+            owned[host] += sign * memory
+
+    def _resume(self, slot: int) -> Action | None:
+        book = self.book
+        row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
+        mine = book.owners[kind] == row
+        parts = list(parts_of(book.allocations[row]))
+        has_memory = row in book.holders or all(
+            memory <= self.memory[host] or not self.view.machine.hosts[host].memory for host, _, memory in parts
+        )
+        if not has_memory or not (book.busy[mine] == slices.NOBODY).all():
+            return None
+        if self.view.machine.counts_memory:
+            self._own(slot, -1)
+        self._run(slot, mine)
+        return Resume(row)
+
+    def _start(self, slot: int) -> Action | None:
+        book, view = self.book, self.view
+        row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
+        is_idle = (book.busy == slices.NOBODY) & (book.owners[kind] == slices.NOBODY)
+        free = np.bincount(book.hosts[is_idle], minlength=len(view.machine.hosts)).tolist()
+        memory = [have - owned for have, owned in zip(self.memory, self.suspended_memory[kind], strict=True)]
+        job = view.jobs[row]
+        allocation = view.window.kind.allocation(view.machine, free, memory, job)
+        if not allocation:
+            return None
+        mine = np.zeros(len(book.busy), np.bool_)
+        for host, procs, _ in parts_of(allocation):
+            mine[np.flatnonzero(is_idle & (book.hosts == host))[:procs]] = True
+        book.owners[kind, mine] = row
+        book.allocations[row] = allocation
+        book.jobs["procs"][slot] = book.jobs["open_procs"][slot] = procs_of(allocation)
+        self._run(slot, mine)
+        return Start(row, allocation)
+
+    def _run(self, slot: int, mine: BoolArray) -> None:
+        book = self.book
+        row = int(book.jobs["row"][slot])
+        book.busy[mine] = row
+        book.jobs["state"][slot], book.jobs["since"][slot] = slices.RUNNING, self.view.now
+        for host, _, memory in parts_of(book.allocations[row]) if row not in book.holders else ():
+            self.memory[host] -= memory
+        book.holders.discard(row)
 
 
 class SlicePass:
@@ -59,11 +134,6 @@ class SlicePass:
         jobs, *state = self._state
         self._step(_kernels.resume_class, self.now, self.kind, jobs, self.book.count, *state, is_booked=True)
 
-    def only_resume(self) -> list[Action]:
-        """Resume the suspended jobs of the class, and start no job."""
-        self.resume()
-        return self.actions()
-
     def waiting(self) -> Int64Array:
         """Return the slots of the waiting jobs of the class, in sequence."""
         return self.book.places(slices.WAITING, self.kind)
@@ -81,24 +151,21 @@ class SlicePass:
     def start_arrivals(self, *, takes_others: bool) -> None:
         """Start the jobs that arrived in this round and fit."""
         book = self.book
-        slots = [book.slot_of(row) for row in self.view.arrived]
-        rows = [
-            slot for slot in slots
-            if slot >= 0 and book.jobs["state"][slot] == slices.WAITING
-            and (takes_others or book.jobs["kind"][slot] == self.kind)
-        ]  # fmt: skip
-        self._let_in(np.array(rows, np.int64))
+        slots = [slot for row in self.view.arrived if (slot := book.slot_of(row)) >= 0]
+        waiting = [slot for slot in slots if book.jobs["state"][slot] == slices.WAITING]
+        mine = [slot for slot in waiting if takes_others or book.jobs["kind"][slot] == self.kind]
+        self._fill_in(np.array(mine, np.int64))
 
     def backfill_smartly(self, plan: Int64Array) -> None:
         """Start or resume jobs of other classes on what is left, until the slice ends."""
         book = self.book
         found = np.empty(book.count, np.int64)
-        count = _kernels.guests(self.kind, plan, book.jobs, book.count, found)
+        count = _kernels.of_other_classes(self.kind, plan, book.jobs, book.count, found)
         if count:
-            self._let_in(found[:count])
+            self._fill_in(found[:count])
 
-    def _let_in(self, order: Int64Array) -> None:
-        self._step(_kernels.let_in, self.now, self.until, self.kind, order, self.profile, *self._state)
+    def _fill_in(self, order: Int64Array) -> None:
+        self._step(_kernels.fill_in, self.now, self.until, self.kind, order, self.profile, *self._state)
 
     def _step(self, step: Any, *arguments: Any, is_booked: bool = False) -> None:
         """Run a step to its end; ``is_booked``: it has booked the jobs at which it stops, or need not."""
@@ -154,8 +221,6 @@ class SliceScheduler:
         """Return the record of a machine without jobs."""
         return SliceBook(machine)
 
-    # -------------------------------------------------------------------------------------------- a pass
-
     def decide(self, view: View) -> Iterable[Action]:
         """Remove ended jobs, add arrivals, update the clock, and make the pass of the slice."""
         book: SliceBook = view.memory
@@ -174,7 +239,12 @@ class SliceScheduler:
             work = SlicePass(view, book)
             if work.places is not None:
                 work.places.give_back(suspended)
-            actions += work.only_resume() if book.holds_back(view.closed) else self._pass(work)
+            # No job starts while a job that was suspended before this policy waits for nodes of its hosts, all open.
+            if any(view.closed.isdisjoint(host for host, _ in parts) for parts in book.strays.values()):
+                work.resume()
+                actions += work.actions()
+            else:
+                actions += self._pass(work)
         if book.kind != NO_CLASS or book.is_switching:
             actions.append(WakeAt(book.until))
         return actions
@@ -185,7 +255,7 @@ class SliceScheduler:
         work.draw()
         self.choose(work)
         if self.rules.is_smart:
-            work.backfill_smartly(_NO_PLAN)
+            work.backfill_smartly(np.zeros(0, np.int64))
         return work.actions()
 
     def choose(self, work: SlicePass) -> None:
@@ -194,8 +264,6 @@ class SliceScheduler:
             work.backfill(work.waiting(), is_in_order=True)
         else:
             work.book_in_order(work.waiting())
-
-    # -------------------------------------------------------------------------------------------- the clock
 
     def _settle(self, now: int, book: SliceBook) -> list[int]:
         """Update the clock (rule 3); return the rows that are suspended."""
@@ -223,8 +291,6 @@ class SliceScheduler:
             book.until = now + self.rules.length(book.kind, now)
             return suspended
 
-    # -------------------------------------------------------------------------------------------- classes
-
     def _enter(self, view: View, book: SliceBook, row: int) -> None:
         job = view.jobs[row]
         book.enter(row, job.procs, self.rules.class_of(job.estimate, job.queue), job.estimate, job.submit)
@@ -232,23 +298,17 @@ class SliceScheduler:
     def _take_up(self, view: View, book: SliceBook) -> None:
         """Follow a change of the hosts; add jobs that are unknown (parked before, or begun under another policy)."""
         arrived = set(view.arrived)
-        for row, run in sorted(view.running.items()):
-            if book.slot_of(row) < 0:
-                job = view.jobs[row]
-                book.adopt(run, job, self.rules.class_of(job.estimate, job.queue))
-                book.sort()
-        for row, run in sorted(view.suspended.items()):
-            if book.slot_of(row) < 0:
-                job = view.jobs[row]
-                book.adopt_suspended(run, job, self.rules.class_of(job.estimate, job.queue))
-                book.sort()
+        for runs, adopt in ((view.running, book.adopt), (view.suspended, book.adopt_suspended)):
+            for row, run in sorted(runs.items()):
+                if book.slot_of(row) < 0:
+                    job = view.jobs[row]
+                    adopt(run, job, self.rules.class_of(job.estimate, job.queue))
+                    book.sort()
         for row in view.queue.tolist():
             if row not in arrived and book.slot_of(row) < 0:
                 self._enter(view, book, row)
                 book.sort()
         book.settle_hosts(view)
-
-    # -------------------------------------------------------------------------------------------- explanations
 
     def explain(self, view: View, row: int) -> Reason:
         """Return the current slice, and when the class of a waiting job has the machine again."""
@@ -295,9 +355,7 @@ class SliceScheduler:
 
     def next_slice(self, book: SliceBook, now: int, kind: int) -> int:
         """Return when a class has the machine next, if the classes with jobs keep having some; ``now`` if it has it."""
-        if book.kind == kind:
-            return now
-        if book.kind == NO_CLASS and not book.is_switching:
+        if book.kind == kind or (book.kind == NO_CLASS and not book.is_switching):
             return now
         at = book.until if book.is_switching else book.until + self.rules.switch
         last = book.last if book.is_switching else book.kind

@@ -9,7 +9,7 @@ routed again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from qbatch.model.machine import Machine, memory_text
 from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import fractions, task_queues
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.types import BoolArray, Int64Array
+from qbatch.planning.policy import check_single_hosts
 from qbatch.planning.view import View
-from qbatch.policies.entry import check_single_hosts
 
-_kernels, _fractions = live_module(task_queues), live_module(fractions)
+_kernels, _fractions = entries_to(task_queues), entries_to(fractions)
 
 ROUTINGS = {"probabilistic": task_queues.PROBABILISTIC, "shortest": task_queues.SHORTEST}
 """Routing by name."""
@@ -148,19 +148,15 @@ class StationBook:
 
 
 class TaskQueues:
-    """Task queues as a policy.
-
-    Args:
-        rules: how tasks are routed and selected.
-    """
+    """Task queues as a policy, by the fields of :class:`QueueRules`."""
 
     may_refuse = True
     knows_resources = False
 
-    def __init__(self, name: str, rules: QueueRules) -> None:
+    def __init__(self, name: str, **rules: Any) -> None:
         self.name = name
-        self.rules = rules
-        self._routing, self._discipline = ROUTINGS[rules.routing], DISCIPLINES[rules.discipline]
+        self.rules = QueueRules(**rules)
+        self._routing, self._discipline = ROUTINGS[self.rules.routing], DISCIPLINES[self.rules.discipline]
 
     def new_memory(self, machine: Machine) -> StationBook:
         """Return empty stations.
@@ -177,23 +173,16 @@ class TaskQueues:
         for row in (*view.finished, *view.withdrawn, *view.requeued):
             book.forget(row)
         is_known = not (book.is_new or view.is_machine_changed)
-        if book.is_new:
-            self._take_over(view, book)
+        if book.is_new:  # count the tasks that another policy has started
+            book.is_new = False
+            for row, run in (*view.running.items(), *view.suspended.items()):
+                book.count(row, _parent(view.jobs[row]))
+                book.run(row, run.allocation[0].host)
             book.accepted.update({*view.queue.tolist(), *view.parked.tolist()}.difference(view.arrived))
-        yield from self._route(view, book, self._arrived(view) if is_known else self._unrouted(view, book))
-        yield from self._select(view, book)
-
-    def _take_over(self, view: View, book: StationBook) -> None:
-        """Count the tasks that another policy has started."""
-        book.is_new = False
-        for row, run in (*view.running.items(), *view.suspended.items()):
-            book.count(row, _parent(view.jobs[row]))
-            book.run(row, run.allocation[0].host)
-
-    def _arrived(self, view: View) -> list[int]:
-        """Return the rows that arrived in this round and need routing, in order of sequence."""
         gone = set(view.withdrawn)
-        return [row for row in (*view.requeued, *view.arrived) if row not in gone]
+        arrived = [row for row in (*view.requeued, *view.arrived) if row not in gone]
+        yield from self._route(view, book, arrived if is_known else self._unrouted(view, book))
+        yield from self._select(view, book)
 
     def _unrouted(self, view: View, book: StationBook) -> list[int]:
         """Return all waiting rows that are at no open host, in order of sequence; first those of closed hosts, in their order."""
@@ -252,21 +241,17 @@ class TaskQueues:
         room = view.room()
         for place, station in enumerate(book.stations):
             while station.waiting and room.free[place] > 0:
-                row = station.chosen if station.chosen >= 0 else self._next(book, place)
-                job = view.jobs[row]
-                allocation = room.place_on(job, place)
+                row = station.chosen
+                if row < 0:
+                    facts = (place, station.queue, station.waiting, book.left, book.selections)
+                    row = int(station.queue["task"][_kernels.select(self._discipline, self.rules.limit, *facts)])
+                allocation = room.place_on(view.jobs[row], place)
                 if not allocation:
                     station.chosen = row
                     break
                 station.take_out(row)
                 book.run(row, place)
                 yield Start(row, allocation)
-
-    def _next(self, book: StationBook, place: int) -> int:
-        station = book.stations[place]
-        facts = (place, station.queue, station.waiting, book.left, book.selections)
-        found = _kernels.select(self._discipline, self.rules.limit, *facts)
-        return int(station.queue["task"][found])
 
     def host_queues(self, view: View) -> list[list[int]]:
         """Return the queue of each host, in the order of its selections if no other tasks came."""
@@ -285,10 +270,10 @@ class TaskQueues:
         rows = [int(each) for each in queue["task"][np.lexsort((minor, key))]]
         if station.chosen >= 0:
             rows = [station.chosen, *(row for row in rows if row != station.chosen)]
-        return self._in_turn(rows, station, int(book.selections[place])) if self._discipline == task_queues.LSTF else rows
-
-    def _in_turn(self, rows: list[int], station: Station, selections: int) -> list[int]:
-        """Return rows in order of estimate as ``lstf`` takes them: the oldest after each ``limit`` selections."""
+        if self._discipline != task_queues.LSTF:
+            return rows
+        # In order of estimate, and the oldest after each ``limit`` selections.
+        selections = int(book.selections[place])
         found = dict.fromkeys(rows[: station.chosen >= 0])
         ways = (iter(rows), iter(station.rows))
         while len(found) < len(rows):

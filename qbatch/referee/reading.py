@@ -54,13 +54,13 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
         UsageError: the result holds no such policy.
     """
     from qbatch.results.reading import read_named, split_name
-    from qbatch.results.result import result_beside
+    from qbatch.results.result import result_of_rows
 
     bare, policy = split_name(path)
-    if os.path.isdir(bare) or result_beside(bare) is not None:
+    if os.path.isdir(bare) or result_of_rows(bare) is not None:
         result = read_named(path)
         if procs is not None:
-            result = result.told(procs_total=procs)  # a machine that is too small is a breach to report
+            result = result.with_facts(procs_total=procs)  # a machine that is too small is a breach to report
         machine = result.document.get("machine")
         known = machine if isinstance(machine, dict) else {}
         # By default it is one pool, unless jobs must stay in a host.

@@ -15,7 +15,7 @@ import numpy as np
 from qbatch.model.record import Schedule
 from qbatch.planning.policy import ListRules, PlanRules, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
-from qbatch.policies.entry import PolicyEntry
+from qbatch.policies.registry import PolicyEntry
 from qbatch.policies.slice_rules import SliceRules
 from qbatch.referee import every_schedule
 from qbatch.referee.breach import CODES, Breach, seconds

@@ -24,9 +24,8 @@ from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.reports.comparison_words import sentence
 from qbatch.reports.plot_style import DAY
 from qbatch.reports.series import used_procs
-from qbatch.results.matching import job_keys
 from qbatch.results.pieces import unknown_pieces
-from qbatch.results.replicas import check_alike, check_distinct, check_one_log, log_of, option_differences
+from qbatch.results.replicas import check_alike, check_distinct, check_one_log, job_keys, log_of, option_differences
 from qbatch.results.result import Result
 from qbatch.results.run_words import history_notes, missing_estimates, recorded_notes, run_words, short_name
 

@@ -98,7 +98,6 @@ class _Assigner:
         self._done: list[tuple[int, int, int, int, int]] = []
 
     def held(self, job: int) -> int:
-        """Return how many processors a job has."""
         return sum(high - low for low, high, _ in self._runs.get(job, ()))
 
     def set(self, job: int, procs: int, now: int) -> None:
@@ -120,7 +119,6 @@ class _Assigner:
             del self._runs[job]
 
     def boxes(self) -> Boxes:
-        """Return the finished boxes, in order of begin."""
         table = np.array(self._done, np.int64).reshape(-1, 5)
         table = table[np.lexsort((table[:, 1], table[:, 0], table[:, 3]))]
         return Boxes(*table.T)

@@ -100,10 +100,18 @@ def _columns(schedule: Schedule, rows: Int64Array, piece_counts: Int64Array) -> 
 
 
 def _chunks(schedules: Sequence[Schedule]) -> Iterator[tuple[str, Chunk]]:
+    """Yield the columns of some rows at a time, with waits and slowdowns, NaN for none; refused jobs are last."""
     for schedule in schedules:
         rows, counts = schedule.in_order_of_start(), schedule.piece_count
         for first in range(0, len(rows), BLOCK_ROWS):
-            yield schedule.policy, _with_figures(_columns(schedule, rows[first : first + BLOCK_ROWS], counts))
+            chunk = _columns(schedule, rows[first : first + BLOCK_ROWS], counts)
+            submit, start, end, run = (chunk[name] for name in ("submit", "start", "end", "run"))
+            response = responses(submit, end)
+            yield schedule.policy, chunk | {
+                "wait": waits(submit, start, end, run, chunk["piece_count"] > 0),
+                "slowdown": slowdowns(response, run),
+                "bounded_slowdown": bounded_slowdowns(response, run),
+            }
         for first in range(0, len(schedule.rejected), _REASONS_AT_ONCE):
             refused = schedule.rejected[first : first + _REASONS_AT_ONCE]
             yield schedule.policy, _refused(schedule, refused, counts)
@@ -117,17 +125,6 @@ def _refused(schedule: Schedule, refused: Sequence[Rejection], piece_counts: Int
     chunk |= dict.fromkeys(_RATIOS, none)
     reasons = [f"{each.code}: {each.text}" if each.text else each.code for each in refused]
     return chunk | {REASON: np.array(reasons, object)}
-
-
-def _with_figures(columns: Chunk) -> Chunk:
-    """Return the columns of jobs that ran with their waits and slowdowns, NaN for none."""
-    submit, start, end, run = (columns[name] for name in ("submit", "start", "end", "run"))
-    response = responses(submit, end)
-    return columns | {
-        "wait": waits(submit, start, end, run, columns["piece_count"] > 0),
-        "slowdown": slowdowns(response, run),
-        "bounded_slowdown": bounded_slowdowns(response, run),
-    }
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -238,23 +235,18 @@ def _is_whole(schedule: Schedule) -> bool:
 
 
 def _cells(pa: Any, name: str, policy: str, chunk: Chunk, kind: Any) -> Any:
-    if name == "policy":
-        return pa.DictionaryArray.from_arrays(np.zeros(len(chunk["job_id"]), np.int32), [policy])
-    if name == REASON:
-        return pa.array(chunk.get(REASON, [""] * len(chunk["job_id"])), type=kind)
+    if name in ("policy", "kind", REASON):
+        cells = _cells_of(name, policy, chunk)
+        places = pa.array(cells.whole.astype(np.int32), type=pa.int32(), mask=cells.is_absent)
+        coded = pa.DictionaryArray.from_arrays(places, list(cells.words or ()))
+        return coded.dictionary_decode() if name == REASON else coded
     values = chunk[name]
-    if name == "kind":
-        if REASON in chunk:
-            return pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), [REJECTED])
-        places = pa.array(values.astype(np.int32), type=pa.int32(), mask=values < 0)
-        return pa.DictionaryArray.from_arrays(places, list(KINDS))
-    is_absent = REASON in chunk and name not in _RATIOS and name != "counted"
-    lacks = values < 0 if name in _MAY_LACK or is_absent else np.isnan(values) if name in _RATIOS else None
+    if name in _RATIOS:
+        return pa.array(np.round(values, 6), type=kind, mask=np.isnan(values))
+    is_absent = values < 0 if name in _MAY_LACK or REASON in chunk else None
     if name in _TIMES:
         values = values / MICROSECONDS if pa.types.is_floating(kind) else values // MICROSECONDS
-    elif name in _RATIOS:
-        values = np.round(values, 6)
-    return pa.array(values, type=kind, mask=lacks)
+    return pa.array(values, type=kind, mask=is_absent)
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -299,25 +291,28 @@ def read_job_rows(path: str | Path, *, is_judged: bool = False) -> list[Schedule
 
 def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimated: bool) -> Schedule:
     """Return the schedule of one policy, with its rows in order of sequence and without columns that no row has."""
-    order = _in_order_of_sequence(columns)
+    sequence = columns.pop("sequence")
+    order = np.argsort(sequence, kind="stable")
+    if (sequence < 0).any() or (np.diff(columns["submit"][order]) < 0).any():
+        order = np.lexsort((columns["job_id"], columns["submit"]))
     reasons, is_rejected = columns.pop(REASON), columns.pop(REJECTED)
     refused = np.flatnonzero(is_rejected)
     place = np.empty(len(order) if len(refused) else 0, np.int64)
     place[order[: len(place)]] = np.arange(len(place))
+    sequence = sequence[order]
     for key in list(columns):
         columns[key] = columns[key][order]  # one by one, so that each old column is freed
     rejected = tuple(
         Rejection(row, int(columns["submit"][row]), *reason.partition(": ")[::2])
         for row, reason in zip(place[refused].tolist(), reasons[refused].tolist(), strict=True)
     )
-    broken, counts, sequence = np.maximum(columns.pop(BROKEN), 0), columns.pop("piece_count"), columns.pop("sequence")
+    broken, counts = np.maximum(columns.pop(BROKEN), 0), columns.pop("piece_count")
     columns["number"] = columns.pop("job_id")
     if not (columns["host"] >= 0).any():
         columns["host"] = None
-    if not (columns[DEADLINE] >= 0).any():
-        del columns[DEADLINE]
-    if not (columns[PREDICTED] >= 0).any():
-        del columns[PREDICTED]
+    for name_of_column in (DEADLINE, PREDICTED):
+        if not (columns[name_of_column] >= 0).any():
+            del columns[name_of_column]
     return finished_run(
         policy,
         name=name,
@@ -330,13 +325,6 @@ def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimate
     )
 
 
-def _in_order_of_sequence(columns: Chunk) -> Int64Array:
-    sequence, submit = columns["sequence"], columns["submit"]
-    order = np.argsort(sequence, kind="stable")
-    is_told = not (sequence < 0).any() and not (np.diff(submit[order]) < 0).any()
-    return order if is_told else np.lexsort((columns["job_id"], submit))
-
-
 def _read_block(block: Block, is_judged: bool) -> Chunk:
     """Return the columns of a block, with missing ones filled in."""
     names = [name for name in block.names if not (is_judged and name in _NOT_JUDGED)]
@@ -347,7 +335,9 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
         raise InputError(f"{block.path}: line 1: no job rows: there is no column {', '.join(missing)}")
     kinds = {"": ABSENT} | {kind: place for place, kind in enumerate((*KINDS, REJECTED))}
     absent = np.broadcast_to(np.int64(ABSENT), len(block))
-    kind, is_rejected = absent if is_judged else meant(block, "kind", kinds, np.int8), _rejected_in(block)
+    kind = absent if is_judged else meant(block, "kind", kinds, np.int8)
+    words, places = block.coded("kind") if "kind" in block.names else ([""], np.zeros(len(block), np.int64))
+    is_rejected = np.array([word.lower() == REJECTED for word in words], np.bool_)[places]
     chunk: Chunk = {"submit": block.scaled("submit", MICROSECONDS, may_lack=False)}
     chunk |= {name: block.scaled(name, 1, may_lack=False) for name in ("job_id", "procs")}
     chunk |= {name: _times_of(block, name, is_rejected) for name in ("start", "end", "run", "estimate") if name in names}
@@ -362,7 +352,8 @@ def _read_block(block: Block, is_judged: bool) -> Chunk:
         chunk[name] = block.scaled(name, scale, may_lack=True) if name in names else absent
     chunk["kind"] = np.where(is_rejected, np.int8(ABSENT), kind).astype(np.int8)
     chunk["counted"] = np.ones(len(block), np.bool_) if is_judged else meant(block, "counted", YES_OR_NO, bool)
-    chunk[REJECTED], chunk[REASON] = is_rejected, _reasons(block)
+    words, places = block.coded(REASON) if REASON in block.names else ([""], np.zeros(len(block), np.int64))
+    chunk[REJECTED], chunk[REASON] = is_rejected, np.array(words, object)[places]
     block.check("procs", chunk["procs"] < 1, "is less than 1")
     if not is_judged:
         block.check("start", ~is_rejected & (start < chunk["submit"]), "lies before submit")
@@ -377,21 +368,6 @@ def _times_of(block: Block, name: str, is_rejected: BoolArray) -> Int64Array:
     times = block.scaled(name, MICROSECONDS, may_lack=True)
     block.check(name, (times < 0) & ~is_rejected, "is empty")
     return times
-
-
-def _rejected_in(block: Block) -> BoolArray:
-    """Return which rows of a block are refused jobs."""
-    if "kind" not in block.names:
-        return np.zeros(len(block), np.bool_)
-    words, places = block.coded("kind")
-    return np.array([word.lower() == REJECTED for word in words], np.bool_)[places]
-
-
-def _reasons(block: Block) -> NDArray[Any]:
-    if REASON not in block.names:
-        return np.full(len(block), "", object)
-    words, places = block.coded(REASON)
-    return np.array(words, object)[places]
 
 
 YES_OR_NO = {"": 1, "1": 1, "true": 1, "0": 0, "false": 0}

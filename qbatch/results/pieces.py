@@ -35,9 +35,6 @@ def unknown_pieces(schedule: Schedule) -> str | None:
     )
 
 
-# ------------------------------------------------------------------------------------------------ the file
-
-
 def write_pieces(out: BinaryIO, schedule: Schedule) -> None:
     """Write the execution intervals of a schedule as Parquet; it must have some.
 
@@ -70,12 +67,12 @@ def read_pieces(schedule: Schedule, path: str | Path) -> Schedule:
     order = np.argsort(sequence, kind="stable")
     blocks = [_read_block(block, schedule.workload.number, sequence, order) for block in read_blocks(path, COLUMNS)]
     pieces = np.concatenate(blocks)
-    counts, told = np.bincount(pieces[:, 0], minlength=len(schedule)), schedule.piece_count
-    wrong = np.flatnonzero(counts != np.maximum(told, 0))
+    counts, wanted = np.bincount(pieces[:, 0], minlength=len(schedule)), schedule.piece_count
+    wrong = np.flatnonzero(counts != np.maximum(wanted, 0))
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"{path}: holds {counts[row]} intervals of job {schedule.workload.number[row]}, but its job row says {told[row]}; "
+            f"{path}: holds {counts[row]} intervals of job {schedule.workload.number[row]}, but its job row says {wanted[row]}; "
             "the files of this result do not belong together"
         )
     return replace(schedule, pieces=pieces, read_piece_count=None) if len(pieces) else schedule

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qbatch.model.errors import InputError
 from qbatch.results.recorded import is_log, recorded_result
-from qbatch.results.result import Result, read_bare, read_directory, result_beside
+from qbatch.results.result import Result, read_bare, read_directory, result_of_rows
 
 
 def read_result(path: str | Path, *, procs: int | None = None) -> Result:
@@ -23,7 +23,7 @@ def read_result(path: str | Path, *, procs: int | None = None) -> Result:
     source = Path(path)
     if not source.is_dir() and is_log(str(path)):
         return recorded_result(str(path), procs)
-    result = read_directory(source) if source.is_dir() else result_beside(source) or read_bare(source)
+    result = read_directory(source) if source.is_dir() else result_of_rows(source) or read_bare(source)
     if not any(schedule.ran.any() for schedule in result.schedules):
         raise InputError(f"{path}: no job ran")
     result = replace(result, path=str(path))
@@ -42,8 +42,7 @@ def read_named(text: str, *, procs: int | None = None) -> Result:
 
 
 def split_name(text: str) -> tuple[str, str | None]:
-    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``; policies may contain colons (``hybrid:depth=2``), and so
-    may paths."""
+    """Return the path and the policy in ``PATH`` or ``PATH:POLICY``; both may contain colons (``hybrid:depth=2``)."""
     if not os.path.exists(text):
         for place, letter in enumerate(text):
             if letter == ":" and place and os.path.exists(text[:place]):

@@ -1,4 +1,4 @@
-"""Which results may be compared, and which are replicas of one experiment: one rule for reports and comparisons.
+"""Which results may be compared, which are replicas of one experiment, and which jobs of two schedules are the same.
 
 A replica is the same experiment again: the same machine, the same options, and another seed, or, if asked for, another log.
 Results that differ in anything else are different experiments, and a mean over them means nothing.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbatch.model.errors import InputError
-from qbatch.model.record import Schedule
+from qbatch.model.record import Int64Array, Schedule
 from qbatch.results.result import Result
 
 Named = tuple[str, Result]
@@ -76,10 +78,10 @@ def machine_differences(one: Named, other: Named) -> Iterator[str]:
         is_guess = first.is_size_guessed or result.is_size_guessed
         hint = " (bare job rows do not contain its size: give --procs)" if is_guess else ""
         yield f"has a machine of {result.procs_total} processors, but {path} one of {first.procs_total}{hint}"
-    told, tells = _machine(first), _machine(result)
+    before, after = _machine(first), _machine(result)
     for key, words in _MACHINE.items():
-        if key in told and key in tells and told[key] != tells[key]:
-            yield f"has a machine with {words} {tells[key]}, but {path} one with {told[key]}"
+        if key in before and key in after and before[key] != after[key]:
+            yield f"has a machine with {words} {after[key]}, but {path} one with {before[key]}"
 
 
 def option_differences(one: Named, other: Named) -> Iterator[str]:
@@ -89,8 +91,8 @@ def option_differences(one: Named, other: Named) -> Iterator[str]:
         return  # a recorded log has no options
     options, others = _options(first), _options(result)
     if bool(options) != bool(others):
-        silent, told = ("it", path) if options else (path, "it")
-        yield f"cannot be compared with {path}: {silent} does not contain its options, as {told} does"
+        lacking, other_name = ("it", path) if options else (path, "it")
+        yield f"cannot be compared with {path}: {lacking} does not contain its options, as {other_name} does"
         return
     for key in sorted(set(options) | set(others)):
         if options.get(key) != others.get(key):
@@ -102,8 +104,8 @@ def log_of(result: Result) -> str:
     if not result.document:
         return jobs_digest(result)
     log = result.document.get("log")
-    told = (log.get("sha256") or log.get("name")) if isinstance(log, dict) else None
-    return str(told or Path(result.called).resolve())
+    key = (log.get("sha256") or log.get("name")) if isinstance(log, dict) else None
+    return str(key or Path(result.called).resolve())
 
 
 def jobs_digest(result: Result) -> str:
@@ -123,8 +125,8 @@ def _digest(schedules: Sequence[Schedule], names: Sequence[str]) -> str:
 
 def _log_words(result: Result) -> str:
     log = result.document.get("log")
-    told = log.get("sha256") if isinstance(log, dict) else None
-    return f"{result.name}, sha256 {told[:12]}" if isinstance(told, str) else result.name
+    digest = log.get("sha256") if isinstance(log, dict) else None
+    return f"{result.name}, sha256 {digest[:12]}" if isinstance(digest, str) else result.name
 
 
 def _machine(result: Result) -> dict[str, Any]:
@@ -135,3 +137,28 @@ def _machine(result: Result) -> dict[str, Any]:
 def _options(result: Result) -> dict[str, Any]:
     options = result.document.get("options")
     return {key: value for key, value in options.items() if key != "seed"} if isinstance(options, dict) else {}
+
+
+# ------------------------------------------------------------------------------------------------ the same jobs
+
+
+def job_keys(numbers: Int64Array) -> NDArray[Any]:
+    """Return a key for each row that two schedules share: the job number, and its rank by submission among equal numbers."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0)) if len(ordered) else ordered
+    again = np.empty(len(numbers), np.int64)
+    again[order] = np.arange(len(numbers)) - first
+    keys = np.empty(len(numbers), [("number", np.int64), ("again", np.int64)])
+    keys["number"], keys["again"] = numbers, again
+    return keys
+
+
+def jobs_of(schedule: Schedule, other: Schedule) -> Schedule:
+    """Return the schedule of the jobs that ran in both schedules, with the other's choice of counted jobs."""
+    work = schedule.workload
+    _, here, there = np.intersect1d(job_keys(work.number), job_keys(other.workload.number), return_indices=True)
+    counted = np.zeros(len(work), np.bool_)
+    counted[here] = other.workload.counted[there]
+    return replace(schedule, workload=work.changed(counted=counted)).only(np.sort(here))

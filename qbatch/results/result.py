@@ -116,12 +116,13 @@ class Result:
     def host_names(self) -> tuple[str, ...]:
         """The names of the hosts of ``host_cpus``; numbers if there are none."""
         names = self.document.get("machine", {}).get("host_names") if self.host_cpus else []
-        is_told = isinstance(names, list) and len(names) == len(self.host_cpus)
-        return tuple(map(str, names)) if is_told else tuple(map(str, range(len(self.host_cpus))))
+        has_names = isinstance(names, list) and len(names) == len(self.host_cpus)
+        return tuple(map(str, names if has_names else range(len(self.host_cpus))))
 
-    def told(self, **facts: Any) -> Result:
+    def with_facts(self, **facts: Any) -> Result:
         """Return the result with other facts about the workload of each of its schedules."""
-        return replace(self, schedules=tuple(_told(schedule, **facts) for schedule in self.schedules))
+        schedules = (replace(each, workload=each.workload.changed(**facts)) for each in self.schedules)
+        return replace(self, schedules=tuple(schedules))
 
     def sized(self, procs: int) -> Result:
         """Return the result on a machine of this many processors.
@@ -133,7 +134,7 @@ class Result:
         if peak.procs > procs:
             when = f"at second {peak.at / MICROSECONDS:.15g} of the log"
             raise InputError(too_small("--procs", procs, self.called, peak, when))
-        return replace(self.told(procs_total=procs), is_size_guessed=False)
+        return replace(self.with_facts(procs_total=procs), is_size_guessed=False)
 
     def only(self, policies: Sequence[str]) -> Result:
         """Return the result with these policies in this order; with all of them when none is named.
@@ -153,10 +154,6 @@ class Result:
                 raise UsageError(f"{self.called}: no policy {policy!r}{suggestion(policy, by_name)}; it has {known}")
         chosen = tuple(by_name[policy] for policy in dict.fromkeys(policies)) if policies else self.schedules
         return replace(self, schedules=chosen)
-
-
-def _told(schedule: Schedule, **facts: Any) -> Schedule:
-    return replace(schedule, workload=schedule.workload.changed(**facts))
 
 
 def _is_on(schedule: Schedule, hosts: int) -> bool:
@@ -192,9 +189,8 @@ def write_result(directory: str | Path, document: Mapping[str, Any], schedules: 
     target = Path(os.path.realpath(directory))
     _check_free(Path(directory), target)
     files = _file_names([schedule.policy for schedule in schedules])
-    pieces = {
-        each.policy: files[each.policy].replace("jobs-", "pieces-", 1) for each in schedules if each.pieces is not None
-    }
+    in_pieces = [schedule.policy for schedule in schedules if schedule.pieces is not None]
+    pieces = {policy: files[policy].replace("jobs-", "pieces-", 1) for policy in in_pieces}
     whole = _plain(_filled(document, schedules) | {"schema": SCHEMA, "files": files} | ({"pieces": pieces} if pieces else {}))
 
     def fill(folder: Path) -> None:
@@ -276,14 +272,10 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _synced(path: Path) -> Any:
-    with open(path, "xb", opener=_shared_by_a_group) as out:
+    with open(path, "xb", opener=lambda path, flags: os.open(path, flags, 0o664)) as out:  # a group may share it
         yield out
         out.flush()
         os.fsync(out.fileno())
-
-
-def _shared_by_a_group(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o664)
 
 
 def _replace_directory(target: Path, fill: Callable[[Path], None]) -> None:
@@ -350,7 +342,7 @@ def _check_free(named: Path, target: Path) -> None:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def result_beside(path: str | Path) -> Result | None:
+def result_of_rows(path: str | Path) -> Result | None:
     """Return the result of job rows in a result's directory; None for a file that belongs to no result.
 
     Raises:
@@ -373,7 +365,7 @@ def result_beside(path: str | Path) -> Result | None:
 def read_bare(path: Path) -> Result:
     """Read job rows that belong to no result; the size of the machine is the most processors in use at once."""
     schedules = tuple(read_job_rows(path)) or (_empty("", path.name),)
-    return Result(schedules, is_size_guessed=True).told(procs_total=max(map(most_procs, schedules)))
+    return Result(schedules, is_size_guessed=True).with_facts(procs_total=max(map(most_procs, schedules)))
 
 
 def read_directory(path: Path, only: str | None = None) -> Result:
@@ -399,7 +391,7 @@ def read_directory(path: Path, only: str | None = None) -> Result:
     _check_shapes(document, where)
     log = document.get("log", {})
     sha256 = log.get("sha256")
-    return Result(schedules, document).told(
+    return Result(schedules, document).with_facts(
         name=str(log.get("name") or path.name),
         procs_total=total,
         clock=_clock(document.get("clock"), where),
@@ -410,10 +402,9 @@ def read_directory(path: Path, only: str | None = None) -> Result:
 
 def queue_names_in(document: Mapping[str, Any]) -> dict[int, str]:
     """Return the names of the queues in a document, by number; unreadable ones are left out."""
-    told = document.get("queues")
-    if not isinstance(told, dict):
-        return {}
-    return {int(key): name for key, name in told.items() if key.isdecimal() and isinstance(name, str)}
+    queues = document.get("queues")
+    pairs = queues.items() if isinstance(queues, dict) else ()
+    return {int(key): name for key, name in pairs if key.isdecimal() and isinstance(name, str)}
 
 
 def _check_shapes(document: Mapping[str, Any], where: Path) -> None:

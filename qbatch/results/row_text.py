@@ -49,7 +49,7 @@ def ratios(values: NDArray[np.float64]) -> Cells:
 def row_text(columns: Sequence[Cells]) -> memoryview:
     """Return the rows of columns of equal length as CSV, each with its line end."""
     # Pages and plots import this package too, and need no compiler.
-    from qbatch.planning.kernels.live import little
+    from qbatch.planning.kernels.entries import little
     from qbatch.results.kernels import row_text as kernels
 
     rows = len(columns[0].whole)

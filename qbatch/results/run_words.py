@@ -72,9 +72,7 @@ def option_words(options: Mapping[str, Any], missing: int = 0, jobs: int = 0) ->
         words = ["run times as estimates (the log has none)"]
     else:
         words = ["estimates of the log" + (f" (missing: {missing:,}, run times for these)" if missing else "")]
-    words.append(
-        "jobs end at their estimates" if options.get("kill", True) else "no kill: estimates lifted to run times"
-    )
+    words.append("jobs end at their estimates" if options.get("kill", True) else "no kill: estimates lifted to run times")
     for key, text in (("load", "load x{}"), ("since", "from {}"), ("before", "to {}"), ("first", "first {} jobs"),
                       ("counted_from", "counted from {}")):  # fmt: skip
         value = options.get(key)
@@ -185,12 +183,7 @@ def missing_estimates(document: Mapping[str, Any]) -> str | None:
     """Return a sentence about jobs without an estimate in the log; None if all have one, or others were asked for."""
     options, log = document.get("options"), document.get("log")
     missing, jobs = document.get("estimates_missing"), log.get("jobs") if isinstance(log, dict) else None
-    if (
-        not isinstance(missing, int)
-        or missing < 1
-        or not isinstance(options, dict)
-        or options.get("estimates") != "log"
-    ):
+    if not isinstance(missing, int) or missing < 1 or not isinstance(options, dict) or options.get("estimates") != "log":
         return None
     return missing_estimates_of(missing, jobs if isinstance(jobs, int) else None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from qbatch.model.record import Int64Array
@@ -19,18 +19,13 @@ def write_skipped(out: BinaryIO, log: Log, reasons: Mapping[str, Int64Array]) ->
 
     ``reasons``: the rows of the log for each reason (:func:`qbatch.simulation.prepare.reasons_to_skip`).
     """
-    rows = sorted(_skipped(log, reasons))
+    rows = [(line, "", f"unreadable: {reason}") for line, reason in zip(log.bad_lines, log.bad_reasons, strict=True)]
+    for reason, of_log in reasons.items():
+        jobs = zip(log.line[of_log].tolist(), log["job"][of_log].tolist(), strict=True)
+        rows += [(line, str(job), reason) for line, job in jobs]
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(rows)
+    writer.writerows(sorted(rows))
     text.detach()
     return len(rows)
-
-
-def _skipped(log: Log, reasons: Mapping[str, Int64Array]) -> Iterator[tuple[int, str, str]]:
-    for line, reason in zip(log.bad_lines, log.bad_reasons, strict=True):
-        yield line, "", f"unreadable: {reason}"
-    for reason, rows in reasons.items():
-        for line, job in zip(log.line[rows].tolist(), log["job"][rows].tolist(), strict=True):
-            yield line, str(job), reason

@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -74,7 +73,8 @@ class CsvBlock(Block):
     def __init__(self, path: str, names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
         super().__init__(path, names)
         self.lines = lines
-        self._texts = dict(zip(names, zip(*rows, strict=True), strict=True))
+        columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        self._texts = dict(zip(names, columns, strict=True))
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -252,16 +252,14 @@ def _csv_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
                     yield CsvBlock(path, names, rows, lines)
                     is_empty = False
             if is_empty:
-                yield _NoRows(path, names)
+                yield CsvBlock(path, names, (), ())
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: after line {reader.line_num}: is not UTF-8 text") from error
         except csv.Error as error:
             raise InputError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
 
 
-def _checked(
-    path: str, names: Sequence[str], rows: Sequence[list[str]], line: int
-) -> tuple[list[list[str]], list[int]]:
+def _checked(path: str, names: Sequence[str], rows: Sequence[list[str]], line: int) -> tuple[list[list[str]], list[int]]:
     """Return the rows that are not empty lines, and the line where each begins."""
     kept, lines = [], []
     for row in rows:
@@ -274,50 +272,31 @@ def _checked(
     return kept, lines
 
 
-class _NoRows(CsvBlock):
-    """A table with a header and no rows."""
-
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        Block.__init__(self, path, names)
-        self.lines = ()
-        self._texts = dict.fromkeys(names, ())
-
-    def scaled(self, name: str, scale: int, *, may_lack: bool) -> Int64Array:
-        return np.empty(0, np.int64)
-
-    def coded(self, name: str) -> tuple[list[str], Int64Array]:
-        return [], np.empty(0, np.int64)
-
-
 def _parquet_blocks(path: str, wanted: Sequence[str]) -> Iterator[Block]:
     pa = arrow(f"{path} is Parquet: reading it")
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
+            names, first = file.schema_arrow.names, 0
             _check_names(path, names)
             known = [name for name in wanted if name in names]
-            make = partial(ParquetBlock, path, names)
-            first = 0
             for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=known):
-                yield make(batch, first)
+                yield ParquetBlock(path, names, batch, first)
                 first += batch.num_rows
             if first == 0:
                 fields = [file.schema_arrow.field(name) for name in known]
-                yield make(pa.record_batch([pa.array([], field.type) for field in fields], schema=pa.schema(fields)), 0)
+                batch = pa.record_batch([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+                yield ParquetBlock(path, names, batch, 0)
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is not a whole Parquet file ({_first_line(error)})") from error
+        reason = str(error).strip().partition("\n")[0][:120]
+        raise InputError(f"{path}: is not a whole Parquet file ({reason})") from error
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
     twice = [name for name in dict.fromkeys(names) if name and names.count(name) > 1]
     if twice:
         raise InputError(f"{path}: line 1: the header names column {_shown(twice[0])} twice")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:120]
 
 
 def arrow(what: str) -> Any:

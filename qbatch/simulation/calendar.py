@@ -22,7 +22,7 @@ from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels import heap
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import COUNTS, INTERVAL, RUN, LogTable
 from qbatch.planning.policy import Policy, Predicting, name_of
@@ -41,7 +41,7 @@ PROGRESS_EVERY = 2000
 
 _MOST_IDLE = 1_000_000
 
-_pop = live(heap.pop)
+_pop = entry_to(heap.pop)
 (_ENDS,) = places_of(COUNTS, "ends")
 _DUE, _UNTIL = places_of(RUN, "due", "until")
 

@@ -17,7 +17,7 @@ from qbatch.model.errors import DecisionError
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.planning.kernels import jit, tables
-from qbatch.planning.kernels.live import live, uncompiled
+from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import INTERRUPTIONS, JobColumns, LogTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
@@ -91,7 +91,7 @@ class CompiledReplay:
 
     def stops(self) -> Iterator[int]:
         """Return the instants at which the kernel stops the loop (:func:`qbatch.simulation.kernels.loop.rounds_to_stops`)."""
-        of_tables = live(stops_of(self._compiled.decide, self._compiled.needs))
+        of_tables = entry_to(stops_of(self._compiled.decide, self._compiled.needs))
         return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
 
     def schedule(self) -> Schedule:

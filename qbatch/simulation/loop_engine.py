@@ -19,7 +19,7 @@ from qbatch.model.actions import Reject, WakeAt
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels import jit
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import COUNTS, INTERRUPTIONS, PARTS, Needs, ScheduleTable
 from qbatch.planning.policy import Compiled, Policy, name_of
@@ -34,7 +34,7 @@ _QUEUED, _FINISHED, _SUSPENDED = CODES[State.QUEUED], CODES[State.FINISHED], COD
 _NEEDS = Needs(gives=INTERRUPTIONS, reads=PARTS, has_hosts=True, has_timers=True)
 _COMPILED = Compiled(loop.decide, _NEEDS, lambda _work, _machine: None, is_planned=True)
 _ROUNDS = loop.rounds_of(_NEEDS)
-_rounds = live(_ROUNDS)
+_rounds = entry_to(_ROUNDS)
 
 _ARRIVED, _HEAD, _TAIL, _TIMER, _DECIDED, _ENDED, _STOPPED, _RETURNED, _REFUSED = places_of(
     COUNTS, "arrived", "head", "tail", "timer", "decided", "ended", "stopped", "returned", "refused"

@@ -1,4 +1,4 @@
-"""Hashes of the source files of the program on which a run depends.
+"""Hashes of the source files on which a run depends.
 
 A study of a paper names the modules that take part in a run, and repeats it only if one of them has changed, apart from
 comments (:func:`hash_of`).  A sweep takes every file of the packages that decide, replay and measure
@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from qbatch.planning.policy import Policy
 from qbatch.policies.registry import load_policy
 
 _ROOT = Path(__file__).parents[1]
-_ROOMS = ("model", "planning", "engine", "policies", "workloads", "replay", "metrics")
+_PACKAGES = ("model", "planning", "engine", "policies", "workloads", "simulation", "metrics")
 _REGISTRY = "qbatch.policies.registry"
 """The module imports every policy, each where it is created; only the policy that runs counts."""
 
@@ -32,7 +32,7 @@ _REGISTRY = "qbatch.policies.registry"
 def program_digest() -> str:
     """Return a hash of the source of the packages on which the figures of a run depend."""
     found = hashlib.sha256()
-    for path in sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py")):
+    for path in sorted(path for package in _PACKAGES for path in (_ROOT / package).rglob("*.py")):
         found.update(f"{path.relative_to(_ROOT).as_posix()}\n".encode())
         found.update(path.read_bytes())
     found.update((_ROOT / "sweeps" / "run.py").read_bytes())
@@ -117,12 +117,8 @@ def _code(name: str) -> str:
     tree = ast.parse(_file(name).read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            node.body = [one for one in node.body if not _is_text(one)]
+            node.body = [one for one in node.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
     return ast.dump(tree)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def imported(names: set[str]) -> set[str]:
@@ -140,20 +136,17 @@ def imported(names: set[str]) -> set[str]:
 
 
 @cache
-def _imports(name: str) -> tuple[str, ...]:
-    return tuple(_each_import(name))
-
-
-def _each_import(name: str) -> Iterator[str]:
+def _imports(name: str) -> list[str]:
     if name == "qbatch":  # the package loads its exports only on demand
-        return
+        return []
     tree = ast.parse(_file(name).read_bytes())
+    found: list[str] = []
     for node in tree.body if name == _REGISTRY else ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("qbatch"):
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("qbatch"))
+            found += [alias.name for alias in node.names if alias.name.startswith("qbatch")]
+    return found
 
 
 def _file(name: str) -> Path:

@@ -148,7 +148,6 @@ class _Sharing:
     under_way: dict[Future[list[CaseOutcome]], _Chunk] = field(default_factory=dict)
 
     def outcomes(self) -> Iterator[CaseOutcome]:
-        """Yield all outcomes."""
         while self._fill():
             done, _ = wait(self.under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
             self.pool.check()
@@ -241,18 +240,15 @@ class _Processes(_Pool):
         stack.callback(self._end)
 
     def take(self, context: Any) -> None:
-        """Start the processes; each gets the context when it starts."""
         self.context = context
         self.executor = ProcessPoolExecutor(
             self.count, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(context,)
         )
 
     def workers(self) -> int:
-        """Return the number of processes."""
         return self.count
 
     def submit(self, make: Make, cases: list[Any]) -> Future[list[CaseOutcome]]:
-        """Send out a chunk."""
         others = set(active_children())
         try:
             with _without_main():
@@ -282,13 +278,13 @@ class _Processes(_Pool):
 def _without_main() -> Iterator[None]:
     """Start processes that do not import the main program: it may have no guard, and no run needs it."""
     main = vars(sys.modules["__main__"])
-    kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    removed: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     main.pop("__file__", None)
     try:
         yield
     finally:
-        main.update(kept)
+        main.update(removed)
 
 
 _CONTEXT: Any = None

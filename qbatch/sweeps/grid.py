@@ -119,11 +119,11 @@ def read_grid(path: str) -> tuple[dict[str, Any], str | None]:
     for axis in ("log", "machine"):
         if axis in given:
             several = given[axis] if isinstance(given[axis], list) else [given[axis]]
-            given[axis] = [_beside(folder, one) for one in several]
+            given[axis] = [_from_folder(folder, one) for one in several]
     return given, None if out is None else str(folder / out)
 
 
-def _beside(folder: Path, value: Any) -> Any:
+def _from_folder(folder: Path, value: Any) -> Any:
     """Return the path of a file relative to the grid's folder, if there is such a file; else the value."""
     return str(folder / value) if isinstance(value, str) and (folder / value).is_file() else value
 

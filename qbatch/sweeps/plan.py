@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.model.machine import Machine, one_host
 from qbatch.policies.registry import canonical_text, load_policy
-from qbatch.sweeps.cases import NONE, OF_LOG, Case, Context
 from qbatch.sweeps.code import digest_of_policy, policy_by_digest, program_digest
 from qbatch.sweeps.executors import Place, each_outcome
 from qbatch.sweeps.grid import Grid
@@ -30,8 +29,45 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.models import is_model, read_model
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
+if TYPE_CHECKING:
+    from qbatch.workloads.log import Log
+
+ALL, NONE, OF_LOG = "all", "none", "log"
+"""The whole log as a window, a log that is not resampled, and the machine of the log."""
+
 RESAMPLES = (NONE, "weeks", "users")
 _KEY_SCHEMA = 1
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One run: indices of the grid's logs, machines and windows, and values of its other axes.
+
+    ``seed``: None if nothing is drawn, so that every seed would give the same run.
+    """
+
+    log: int
+    machine: int
+    window: int
+    resample: str
+    load: float
+    estimates: str
+    seed: int | None
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The shared data of all runs: the grid; its logs, None for one that a model generates; its machines, None for a log's own.
+
+    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.  ``key``: distinguishes contexts
+    in a worker that gets several.
+    """
+
+    grid: Grid
+    logs: tuple[Log | None, ...]
+    machines: tuple[Machine | None, ...]
+    key: str
+    policies: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,10 +102,13 @@ class SweepPlan:
     @cached_property
     def log_names(self) -> tuple[str, ...]:
         """The names of the logs in the table: the file names without folder and suffix, if these are distinct."""
-        short = [text if digest is None else _stem(text) for text, digest in zip(self.grid.log, self.log_digests, strict=True)]
-        return tuple(
-            name if short.count(name) == 1 else text for name, text in zip(short, self.grid.log, strict=True)
-        )
+        short = list(self.grid.log)
+        for place, digest in enumerate(self.log_digests):
+            if digest is not None:
+                short[place] = os.path.basename(short[place])
+                for ending in (".gz", ".xz", ".swf", ".txt"):
+                    short[place] = short[place].removesuffix(ending)
+        return tuple(name if short.count(name) == 1 else text for name, text in zip(short, self.grid.log, strict=True))
 
     @cached_property
     def _is_drawn(self) -> dict[str, bool]:
@@ -112,12 +151,9 @@ class SweepPlan:
     @cached_property
     def inputs(self) -> str:
         """A hash of all that the runs of the plan depend on: two plans with the same hash have the same keys."""
-        told = [msgspec.to_builtins(self.grid), self.log_digests, self._machine_digests, sorted(self.policy_digests.items())]
-        return hashlib.sha256(self._shared + msgspec.json.encode(told)).hexdigest()
-
-    @cached_property
-    def _machine_digests(self) -> list[str | None]:
-        return [None if machine is None else machine.digest for machine in self.machines]
+        machines = [None if machine is None else machine.digest for machine in self.machines]
+        facts = [msgspec.to_builtins(self.grid), self.log_digests, machines, sorted(self.policy_digests.items())]
+        return hashlib.sha256(self._shared + msgspec.json.encode(facts)).hexdigest()
 
     @cached_property
     def _shared(self) -> bytes:
@@ -128,19 +164,12 @@ class SweepPlan:
     def key_of(self, case: Case) -> str:
         """Return the hash of everything that the run of a case depends on."""
         grid, log, machine = self.grid, self.log_digests[case.log], self.machines[case.machine]
-        told = [
+        facts = [
             grid.log[case.log] if log is None else log, None if machine is None else machine.digest,
             grid.window[case.window], case.resample, case.load, case.estimates, case.seed, case.policy,
             self.policy_digests[case.policy],
         ]  # fmt: skip
-        return hashlib.sha256(self._shared + msgspec.json.encode(told)).hexdigest()
-
-
-def _stem(path: str) -> str:
-    name = os.path.basename(path)
-    for ending in (".gz", ".xz", ".swf", ".txt"):
-        name = name.removesuffix(ending)
-    return name
+        return hashlib.sha256(self._shared + msgspec.json.encode(facts)).hexdigest()
 
 
 def plan_of(grid: Grid) -> SweepPlan:
@@ -161,13 +190,12 @@ def plan_of(grid: Grid) -> SweepPlan:
     for how in grid.resample:
         if how not in RESAMPLES:
             raise UsageError(f"resample: {how!r} is none of {', '.join(RESAMPLES)}")
-    logs = tuple(_digest_of_log(text) for text in grid.log)
+    digests_of_logs = tuple(_digest_of_log(text) for text in grid.log)
     machines = tuple(_machine(text) for text in grid.machine)
     grid = msgspec.structs.replace(grid, estimates=estimates, policy=tuple(names))
-    plan = SweepPlan(grid, logs, machines, digests)
-    if len(grid.seed) > 1 and not any(
-        len(plan.seeds_of(*one)) > 1 for one in product(range(len(logs)), grid.resample, grid.estimates)
-    ):
+    plan = SweepPlan(grid, digests_of_logs, machines, digests)
+    axes = product(range(len(grid.log)), grid.resample, grid.estimates)
+    if len(grid.seed) > 1 and not any(len(plan.seeds_of(*one)) > 1 for one in axes):
         raise UsageError(
             f"seed: {len(grid.seed)} seeds, but nothing is drawn, so every seed gives the same run; draw estimates (f:2), "
             "resample weeks or users, or let a model generate the log"
@@ -225,7 +253,7 @@ def check(plan: SweepPlan, context: Context, place: Place) -> None:
     Raises:
         QbatchError: a case fails; the message names it and the reason.
     """
-    from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of  # replaying takes long to load
+    from qbatch.sweeps.run import log_of, machine_of, try_run, workload_of  # the simulation takes long to load
 
     def prepared(case: Case) -> None:
         log = log_of(context, case)

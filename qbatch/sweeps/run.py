@@ -13,21 +13,18 @@ from qbatch.metrics import measure
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.machine import Machine, one_host
 from qbatch.model.record import Schedule, Workload
-from qbatch.planning.policy import Policy
 from qbatch.simulation import Options, prepare, run
 from qbatch.simulation.feedback import feedback_source
 from qbatch.simulation.prepare import choose_procs
-from qbatch.sweeps.cases import ALL, NONE, Case, Context
 from qbatch.sweeps.code import policy_by_digest
-from qbatch.sweeps.grid import Grid
+from qbatch.sweeps.plan import ALL, NONE, Case, Context
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
 from qbatch.workloads.models import read_model
 from qbatch.workloads.transform.resampling import resampled
 
-_KEPT: dict[str, tuple[Any, Any]] = {}
+_CACHED: dict[str, tuple[Any, Any]] = {}
 """The last log and workload, each with its key."""
-
 
 TRIED_JOBS = 20
 """Number of jobs with which each policy is tried on each log and machine before the long work."""
@@ -61,12 +58,8 @@ def _schedule_of(context: Context, case: Case, first: int | None) -> Schedule:
     jobs: Any = work
     if context.grid.closed:
         jobs = feedback_source(log, work, machine, feedback_of(log), case.load)
-    return run(jobs, machine, policy_of(context, case), is_audited=context.grid.audit)
-
-
-def policy_of(context: Context, case: Case) -> Policy:
-    """Return the policy of a case."""
-    return policy_by_digest(case.policy, context.policies[case.policy])
+    policy = policy_by_digest(case.policy, context.policies[case.policy])
+    return run(jobs, machine, policy, is_audited=context.grid.audit)
 
 
 def log_of(context: Context, case: Case) -> Log:
@@ -75,16 +68,12 @@ def log_of(context: Context, case: Case) -> Log:
     if source is not None and case.resample == NONE:
         return source
     asked = (context.key, case.log, case.resample, case.seed)
-    kept = _KEPT.get("log")
-    if kept is not None and kept[0] == asked:
-        log: Log = kept[1]
-        return log
-    seed = case.seed or 0
-    log = read_model(context.grid.log[case.log])(seed) if source is None else source
-    if case.resample != NONE:
-        log = resampled(log, case.resample, seed)
-    _KEPT["log"] = asked, log
-    return log
+    if _CACHED.get("log", ((), None))[0] != asked:
+        seed = case.seed or 0
+        log = read_model(context.grid.log[case.log])(seed) if source is None else source
+        _CACHED["log"] = asked, log if case.resample == NONE else resampled(log, case.resample, seed)
+    found: Log = _CACHED["log"][1]
+    return found
 
 
 def machine_of(context: Context, case: Case, log: Log) -> Machine:
@@ -96,19 +85,13 @@ def machine_of(context: Context, case: Case, log: Log) -> Machine:
 def workload_of(context: Context, case: Case, log: Log, machine: Machine) -> Workload:
     """Return the jobs of a case."""
     asked = (context.key, case.log, case.machine, case.window, case.resample, case.load, case.estimates, case.seed)
-    kept = _KEPT.get("workload")
-    if kept is not None and kept[0] == asked:
-        work: Workload = kept[1]
-        return work
-    work = prepare(log, machine, options_of(context.grid, case))
-    _KEPT["workload"] = asked, work
-    return work
-
-
-def options_of(grid: Grid, case: Case) -> Options:
-    """Return the options that turn the log of a case into a workload."""
-    since, _, before = ("", "", "") if grid.window[case.window] == ALL else grid.window[case.window].partition("..")
-    return Options(
-        estimates=case.estimates, seed=case.seed or 0, kill=grid.kill, since=since or None, before=before or None,
-        first=grid.first, warmup=grid.warmup, load=case.load,
-    )  # fmt: skip
+    if _CACHED.get("workload", ((), None))[0] != asked:
+        grid = context.grid
+        since, _, before = ("", "", "") if grid.window[case.window] == ALL else grid.window[case.window].partition("..")
+        options = Options(
+            estimates=case.estimates, seed=case.seed or 0, kill=grid.kill, since=since or None, before=before or None,
+            first=grid.first, warmup=grid.warmup, load=case.load,
+        )  # fmt: skip
+        _CACHED["workload"] = asked, prepare(log, machine, options)
+    found: Workload = _CACHED["workload"][1]
+    return found

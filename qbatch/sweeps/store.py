@@ -36,11 +36,10 @@ _NOT_DAMAGE = (
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
 )  # fmt: skip
 
-
 _LOGGER = logging.getLogger(__name__)
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class CachedRun(msgspec.Struct, frozen=True, array_like=True):
     """A run in the store: its value or its error; ``seconds``: its duration."""
 
     value: Any
@@ -110,25 +109,25 @@ class RunStore:
         self._database.close()
         self._unlock()
 
-    def find(self, keys: Sequence[str]) -> dict[str, Kept]:
+    def find(self, keys: Sequence[str]) -> dict[str, CachedRun]:
         """Return the stored runs of some keys; keys without a run are left out."""
-        found: dict[str, Kept] = {}
+        found: dict[str, CachedRun] = {}
         with self._explained():
             for begin in range(0, len(keys), _PART):
                 part = keys[begin : begin + _PART]
                 asked = f"SELECT key, kept FROM runs WHERE key IN ({','.join('?' * len(part))})"
-                for key, kept in self._database.execute(asked, part):
-                    found[key] = msgspec.msgpack.decode(kept, type=Kept)
+                for key, run in self._database.execute(asked, part):
+                    found[key] = msgspec.msgpack.decode(run, type=CachedRun)
         return found
 
-    def put(self, runs: Iterable[tuple[str, Kept]]) -> None:
+    def put(self, runs: Iterable[tuple[str, CachedRun]]) -> None:
         """Store runs, all or none, each in place of an earlier one with its key.
 
         Raises:
             OutputError: they cannot be written; earlier runs stay.
         """
-        encoded = [(key, msgspec.msgpack.encode(kept)) for key, kept in runs]
-        rows = [(key, kept, _checksum(key.encode(), kept)) for key, kept in encoded]
+        encoded = [(key, msgspec.msgpack.encode(run)) for key, run in runs]
+        rows = [(key, run, _checksum(key.encode(), run)) for key, run in encoded]
         with self._explained():
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -160,8 +159,8 @@ class RunStore:
         )
 
 
-def _checksum(key: object, kept: object) -> bytes:
-    """Return the checksum of a row; for a row that is not ours, one that never matches."""
-    if not isinstance(key, bytes) or not isinstance(kept, bytes):
+def _checksum(key: object, run: object) -> bytes:
+    """Return the checksum of a row; for a row of another program, one that never matches."""
+    if not isinstance(key, bytes) or not isinstance(run, bytes):
         return b""
-    return hashlib.blake2b(len(key).to_bytes(8) + key + kept, digest_size=16).digest()
+    return hashlib.blake2b(len(key).to_bytes(8) + key + run, digest_size=16).digest()

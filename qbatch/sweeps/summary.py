@@ -68,9 +68,7 @@ class Point:
         return Mean(found.mean, low, high)
 
 
-def points(
-    sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None
-) -> list[Point]:
+def points(sweep: SweepTable, metrics: Sequence[str] = SHOWN, where: Mapping[str, Sequence[Any]] | None = None) -> list[Point]:
     """Return the points of a sweep in the order of its grid, with some metrics of the runs that were done.
 
     Args:
@@ -116,12 +114,10 @@ class _Column(NamedTuple):
     values: list[Any]
 
     def at(self, row: int) -> Any:
-        """Return the value of a row."""
         code = int(self.codes[row])
         return None if code < 0 else self.values[code]
 
     def places(self, values: Sequence[Any]) -> list[int]:
-        """Return the indices of some values."""
         return [place for place, value in enumerate(self.values) if value in values]
 
 
@@ -144,7 +140,6 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _whole(column: Any) -> Any:
-    """Return a column as one chunk."""
     whole = column.combine_chunks() if hasattr(column, "chunks") else column
     return whole.chunk(0) if hasattr(whole, "chunks") else whole
 
@@ -220,13 +215,12 @@ def differences(
         estimate = replicated_difference(theirs, ours, confidence)
         mean = float(theirs.mean())
         larger = max(mean, float(ours.mean()))
-        told = finding_of(estimate, larger, is_less_better=is_less_better, practical=practical, level=1 - confidence)
-        records.append(
-            PolicyDifference(
-                point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low,
-                estimate.high, told.value, SAME if are_same((ours - theirs).tolist()) else None,
-            )
-        )  # fmt: skip
+        finding = finding_of(estimate, larger, is_less_better=is_less_better, practical=practical, level=1 - confidence)
+        reason = SAME if are_same((ours - theirs).tolist()) else None
+        records.append(PolicyDifference(
+            point.at, point.at["policy"], len(ours), mean, float(ours.mean()), estimate.value, estimate.low, estimate.high,
+            finding.value, reason,
+        ))  # fmt: skip
     return records
 
 

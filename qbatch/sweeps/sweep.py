@@ -1,4 +1,4 @@
-"""A sweep from its grid to its table: it skips kept runs, records failures, and resumes after interruptions."""
+"""A sweep from its grid to its table: it skips stored runs, records failures, and resumes after interruptions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import msgspec
 
 from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError
-from qbatch.sweeps.cases import Case
 from qbatch.sweeps.code import program_digest
 from qbatch.sweeps.executors import Place, each_outcome
-from qbatch.sweeps.plan import SweepPlan, check, check_logs, log_facts
-from qbatch.sweeps.store import FILE, Kept, RunStore
+from qbatch.sweeps.plan import Case, SweepPlan, check, check_logs, log_facts
+from qbatch.sweeps.store import FILE, CachedRun, RunStore
 from qbatch.sweeps.table import (
     DOCUMENT,
     SCHEMA,
@@ -37,7 +36,7 @@ _PART = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SweepDone:
-    """The outcome of a call: the sweep; the numbers of kept, new and failed runs; and the seconds that these took."""
+    """The outcome of a call: the sweep; the numbers of earlier, new and failed runs; and the seconds that these took."""
 
     table: SweepTable
     kept: int
@@ -81,7 +80,7 @@ def run_sweep(
         first = next(missing, None)
         made, seconds = 0, 0.0
         if first is not None:
-            from qbatch.sweeps.run import make_run  # replaying takes long to load
+            from qbatch.sweeps.run import make_run  # the simulation takes long to load
 
             context = plan.context()
             check(plan, context, place)
@@ -89,18 +88,18 @@ def run_sweep(
                 write_document(folder, _document(plan, command, Written([], 0, count)), None)
             try:
                 for outcome in each_outcome(make_run, chain([first], missing), place, context):
-                    kept = Kept(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
-                    store.put([(plan.key_of(outcome.case), kept)])
+                    run = CachedRun(outcome.value, outcome.error, outcome.seconds, outcome.is_lost)
+                    store.put([(plan.key_of(outcome.case), run)])
                     made, seconds = made + 1, seconds + outcome.seconds
                     if progress is not None:
-                        progress(missing.kept + made, count)
+                        progress(missing.stored + made, count)
             finally:
                 failed = _written(plan, store, folder, command) if made else 0
-        elif before is not None and _is_written(plan, folder, before):
+        elif before is not None and _is_current(plan, folder, before):
             failed = int(before["failed"])
         else:
             failed = _written(plan, store, folder, command)
-    return SweepDone(SweepTable(folder, read_document(folder)), missing.kept, made, failed, seconds)
+    return SweepDone(SweepTable(folder, read_document(folder)), missing.stored, made, failed, seconds)
 
 
 def runs_kept(plan: SweepPlan, folder: Path) -> int:
@@ -116,7 +115,7 @@ def _written(plan: SweepPlan, store: RunStore, folder: Path, command: Sequence[s
     return written.failed
 
 
-def _is_written(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
+def _is_current(plan: SweepPlan, folder: Path, document: dict[str, Any]) -> bool:
     """Whether the folder holds the complete table and record of the plan, so that nothing must be written."""
     return document.get("inputs") == plan.inputs and document.get("missing") == 0 and has_table(folder, document)
 
@@ -130,10 +129,10 @@ def _earlier(folder: Path) -> dict[str, Any] | None:
 
 
 class _Missing(Iterator[Case]):
-    """The cases without a run in the store, found on demand; ``kept``: the number of other cases so far."""
+    """The cases without a run in the store, found on demand; ``stored``: the number of other cases so far."""
 
     def __init__(self, plan: SweepPlan, store: RunStore, *, retry: bool) -> None:
-        self.kept = 0
+        self.stored = 0
         self._plan, self._store, self._retry = plan, store, retry
         self._found = self._all()
 
@@ -146,11 +145,11 @@ class _Missing(Iterator[Case]):
             keys = [self._plan.key_of(case) for case in part]
             found = self._store.find(keys)
             for case, key in zip(part, keys, strict=True):
-                kept = found.get(key)
-                if kept is None or kept.is_lost or (self._retry and kept.error is not None):
+                run = found.get(key)
+                if run is None or run.is_lost or (self._retry and run.error is not None):
                     yield case
                 else:
-                    self.kept += 1
+                    self.stored += 1
 
 
 def _check_folder(folder: Path) -> None:
@@ -169,6 +168,5 @@ def _document(plan: SweepPlan, command: Sequence[str], written: Written) -> dict
     return {
         "schema": SCHEMA, "version": __version__, "program": program_digest()[:16], "command": list(command),
         "grid": {**grid, "log": list(plan.log_names)}, "logs": log_facts(plan), "inputs": plan.inputs,
-        "runs": len(plan), "missing": written.missing,
-        "failed": written.failed, "failures": written.failures,
+        "runs": len(plan), "missing": written.missing, "failed": written.failed, "failures": written.failures,
     }  # fmt: skip

@@ -30,7 +30,7 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 
 _PART = 2_000
 _ROW_GROUP = 50_000
-_TOLD_FAILURES = 100
+_LISTED_FAILURES = 100
 _COUNTS = ("jobs", "slowdown_skipped", "queue_max", "parents", "rejected_count")
 
 
@@ -96,7 +96,7 @@ def write_table(plan: SweepPlan, store: RunStore, folder: Path) -> Written:
         waiting: list[Any] = []
         for part in _parts(plan, store):
             found = [{name: row[name] for name in (*AXES, "error")} for row in part if row["status"] == FAILED]
-            failures += found[: _TOLD_FAILURES - len(failures)]
+            failures += found[: _LISTED_FAILURES - len(failures)]
             failed += len(found)
             missing += sum(row["status"] == MISSING for row in part)
             columns = {name: [row.get(name) for row in part] for name in schema.names}
@@ -116,12 +116,10 @@ def _parts(plan: SweepPlan, store: RunStore) -> Iterator[list[dict[str, Any]]]:
         found = store.find(keys)
         rows = []
         for case, key in zip(part, keys, strict=True):
-            kept = found.get(key)
-            status = MISSING if kept is None else DONE if kept.error is None else FAILED
-            rows.append({
-                **plan.row(case), "status": status, "error": None if kept is None else kept.error,
-                **({} if kept is None or kept.value is None else kept.value),
-            })  # fmt: skip
+            run = found.get(key)
+            status = MISSING if run is None else DONE if run.error is None else FAILED
+            values = {} if run is None or run.value is None else run.value
+            rows.append({**plan.row(case), "status": status, "error": None if run is None else run.error, **values})
         yield rows
 
 
@@ -180,10 +178,9 @@ class SweepTable:
         path = self.folder / TABLE
         texts = [*(axis for axis in AXES if axis not in ("load", "seed")), "status"]
         try:
-            with pq.ParquetFile(
-                path, memory_map=True, read_dictionary=texts, page_checksum_verification=True
-            ) as file:
-                if _inputs_of(file) != self.document.get("inputs"):
+            with pq.ParquetFile(path, memory_map=True, read_dictionary=texts, page_checksum_verification=True) as file:
+                inputs = (file.schema_arrow.metadata or {}).get(b"inputs")
+                if (None if inputs is None else inputs.decode()) != self.document.get("inputs"):
                     raise InputError(f"{path}: does not belong to {DOCUMENT} (interrupted in between); run the sweep again")
                 check_not_open(path)
                 check_file(self.document, path, DOCUMENT)
@@ -202,11 +199,6 @@ def has_table(folder: Path, document: dict[str, Any]) -> bool:
     except InputError:
         return False
     return True
-
-
-def _inputs_of(file: Any) -> str | None:
-    found = (file.schema_arrow.metadata or {}).get(b"inputs")
-    return None if found is None else str(found.decode())
 
 
 def metric_named(name: str) -> str:

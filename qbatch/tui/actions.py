@@ -53,12 +53,18 @@ async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: Mo
             kinds = "".join(letter for letter in "uos" if any(letter in job.hold for job in jobs)) or "u"
             question, verb, request = f"Release {name}?", "Release", requests.Release(jobs=ids, kinds=kinds)
         case "delete":
-            question, verb, request = f"Delete {name}? {_what_ends(jobs, board)}", "Delete", requests.Delete(jobs=ids)
+            running = sum(job.id in board.running for job in jobs)
+            if len(jobs) == 1:
+                what_ends = "It runs and gets TERM, then KILL." if running else "It waits and leaves the queue."
+            else:
+                parts = [f"{running:,} run: they get TERM, then KILL."] * (running > 0)
+                parts += [f"{len(jobs) - running:,} wait: they leave the queue."] * (running < len(jobs))
+                what_ends = " ".join(parts)
+            question, verb, request = f"Delete {name}? {what_ends}", "Delete", requests.Delete(jobs=ids)
         case "move":
             others = [queue for queue in board.queues if any(queue != job.queue for job in jobs)]
-            queue = await show(
-                Ask(f"Move {name} to which queue?", others[0] if others else "", f"queues: {', '.join(others)}")
-            )
+            hint = f"queues: {', '.join(others)}"
+            queue = await show(Ask(f"Move {name} to which queue?", others[0] if others else "", hint))
             if not queue:
                 return None
             question, verb = f"Move {name} to {clean(queue)}?", "Move"
@@ -78,15 +84,6 @@ async def to_jobs(what: str, jobs: Sequence[JobRecord], board: Board, source: Mo
     return await _send(source, request, _DONE.get(what, "altered"), name)
 
 
-def _what_ends(jobs: Sequence[JobRecord], board: Board) -> str:
-    running = sum(job.id in board.running for job in jobs)
-    if len(jobs) == 1:
-        return "It runs and gets TERM, then KILL." if running else "It waits and leaves the queue."
-    parts = [f"{running:,} run: they get TERM, then KILL." if running else "",
-             f"{len(jobs) - running:,} wait: they leave the queue." if running < len(jobs) else ""]  # fmt: skip
-    return " ".join(part for part in parts if part)
-
-
 async def to_host(host: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:
     """Drain a host, or resume a drained or lost one."""
     place = board.grid.places.get(host)
@@ -97,9 +94,8 @@ async def to_host(host: str, board: Board, source: MonitorSource, show: Show) ->
     does = "" if is_out else f" Its {len(place.runs) + len(place.stopped)} jobs continue; no new job starts there."
     if not await show(Confirm(f"{action.capitalize()} host {clean(host)}?{does}", action.capitalize())):
         return None
-    return await _send(
-        source, requests.HostControl(hosts=(host,), action=action), f"{action}{'d' if is_out else 'ed'}", f"host {host}"
-    )
+    request = requests.HostControl(hosts=(host,), action=action)
+    return await _send(source, request, "resumed" if is_out else "drained", f"host {host}")
 
 
 async def to_queue(what: str, name: str, board: Board, source: MonitorSource, show: Show) -> CommandResult | None:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
@@ -20,7 +20,7 @@ from textual.widgets import Footer, Input, Static
 from qbatch.model.errors import QbatchError, UsageError
 from qbatch.tui.asking import Asking
 from qbatch.tui.board import Board
-from qbatch.tui.keys import ActionKeys, TimeKeys
+from qbatch.tui.keys import Keys
 from qbatch.tui.panels.hosts import HostPanel
 from qbatch.tui.panels.jobs import JobTable
 from qbatch.tui.panels.registry import KEYS, PANELS
@@ -42,7 +42,7 @@ LEAST = (80, 24)
 """The smallest terminal, in columns and lines, in which nothing is cut."""
 
 
-class Monitor(TimeKeys, ActionKeys, App[None]):
+class Monitor(Keys):
     """``qbatch top``.
 
     Args:
@@ -109,7 +109,6 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
         yield Footer(show_command_palette=True)
 
     def on_mount(self) -> None:
-        """Start to watch."""
         for name, key in KEYS.items():
             self.query_one(f"#{name}").border_title = f"{key} {name}"
         self.query_one("#events").add_class("-bottom")
@@ -134,9 +133,8 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
             self.failure = error
             self.exit()
         except Exception as error:
-            self.failure = QbatchError(
-                f"the monitor cannot follow {self.source.title}: {type(error).__name__}: {error}"
-            )
+            why = f"{type(error).__name__}: {error}"
+            self.failure = QbatchError(f"the monitor cannot follow {self.source.title}: {why}")
             self.exit()
 
     # Painting
@@ -202,30 +200,24 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
             self.screen.maximize(self.focused, container=False)
 
     def action_theme(self) -> None:
-        """Switch between light and dark."""
-        pairs = {"textual-dark": "textual-light", "ansi-dark": "ansi-light"}
-        back = {light: dark for dark, light in pairs.items()}
-        self.theme = pairs.get(self.theme) or back.get(self.theme) or "textual-light"
+        light = {"textual-dark": "textual-light", "ansi-dark": "ansi-light"}
+        dark = {"textual-light": "textual-dark", "ansi-light": "ansi-dark"}
+        self.theme = {**light, **dark}.get(self.theme, "textual-light")
         self.board.changed |= {"jobs", "hosts"}
 
     def action_help(self) -> None:
-        """Show the keys, taken from the bindings."""
-        groups: list[tuple[str, list[Binding]]] = []
+        groups = [("everywhere", _bindings(type(self)))]
         focused = self.focused
         if focused is not None:
             groups.append((f"in this panel ({focused.id or type(focused).__name__})", _bindings(type(focused))))
-        # Bindings with an effect come before those that only move the cursor.
-        groups.insert(0, ("everywhere", _bindings(type(self))))
         self.push_screen(Help(groups))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The entries of the command palette: every key, and those of Textual."""
         for binding in _bindings(type(self)):
             if binding.description and binding.action not in ("quit", "help"):
-                text = binding.tooltip or binding.description
-                yield SystemCommand(
-                    binding.description, f"{text} (key {binding.key})", lambda action=binding.action: self._run(action)
-                )
+                text = f"{binding.tooltip or binding.description} (key {binding.key})"
+                yield SystemCommand(binding.description, text, lambda action=binding.action: self._run(action))
         for name, key in KEYS.items():
             yield SystemCommand(f"Panel: {name}", f"Go to this panel (key {key})", lambda name=name: self.action_panel(name))
         yield from super().get_system_commands(screen)
@@ -236,7 +228,6 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
     # The filter, columns
 
     def action_filter(self) -> None:
-        """Open the input line of the filter."""
         line = self.query_one("#filter", Input)
         line.add_class("-open")
         line.value = self._query.text
@@ -257,13 +248,11 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
         self._take(query)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter and return to the panel."""
         if event.input.id == "filter":
             event.input.remove_class("-open", "-wrong")
             self.action_panel(self._active)
 
     def action_clear(self) -> None:
-        """Close the input line, clear the filter and the marks."""
         line = self.query_one("#filter", Input)
         line.remove_class("-open", "-wrong")
         for table in self.query(JobTable):
@@ -279,44 +268,37 @@ class Monitor(TimeKeys, ActionKeys, App[None]):
         self.board.changed.add("jobs")
 
     def action_columns(self) -> None:
-        """Choose the columns of the table in focus."""
         table = self.focused
         if isinstance(table, RowTable):
 
             async def choose() -> None:
-                chosen = await self.show_screen(
-                    Choose("Which columns?", [(column.key, column.title) for column in table.columns], table.shown)
-                )
+                choices = [(column.key, column.title) for column in table.columns]
+                chosen = await self.show_screen(Choose("Which columns?", choices, table.shown))
                 if chosen:
                     table.choose(chosen)
 
             self.run_worker(choose())
 
     def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
-        """Fill a table in its new order."""
         if isinstance(self.screen, HostScreen):
             self.screen.news()
         else:
             self._answered(event.table.id or "")
 
     def on_row_table_near_end(self, event: RowTable.NearEnd) -> None:
-        """Ask for more of the history."""
         if event.table.id == "history":
             self.asking.more_history(self._answered)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
-        """Open a job."""
         job = event.row.job if event.table.id == "events" else event.row.id if isinstance(event.row, JobRecord) else ""
         if job:
             tab = "why" if job in self.shown.waiting else "details"
             self.push_screen(JobScreen(self.shown, self.source, job, tab))
 
     def on_timeline_opened(self, event: Timeline.Opened) -> None:
-        """Open a job."""
         self.push_screen(JobScreen(self.shown, self.source, event.job))
 
     def on_host_panel_opened(self, event: HostPanel.Opened) -> None:
-        """Open a host."""
         self.push_screen(HostScreen(self.shown, event.name))
 
 

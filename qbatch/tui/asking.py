@@ -69,11 +69,9 @@ class _Pace:
 
 
 class Asking:
-    """The answers for panels.
+    """The answers for panels: the board shows what has happened, and the source answers requests.
 
-    Args:
-        board: shows what has happened.
-        source: answers requests.
+    ``more`` identifies the next page of ended jobs, empty if there is none.
     """
 
     def __init__(self, board: Board, source: MonitorSource) -> None:
@@ -83,15 +81,10 @@ class Asking:
         self.shadow_rows: list[ShadowRecord] = []
         self.shadow_note = ""
         self._query = Query()
-        self._more = ""
+        self.more = ""
         self._ended = -1
         self._paces = {name: _Pace() for name in ("timeline", "history", "shadows", "waiting")}
         self._paces["shadows"].is_due = True
-
-    @property
-    def has_more(self) -> bool:
-        """Whether more jobs have ended than the panel shows."""
-        return bool(self._more)
 
     def changed(self, parts: set[str], visible: set[str], answered: Answered) -> None:
         """Ask for the data of visible panels after a change."""
@@ -101,7 +94,7 @@ class Asking:
             self._ended = self.board.ended
             self._paces["history"].is_due = True
         if "server" in parts:  # another daemon, or the same one after a restart
-            self.history, self._more = [], ""
+            self.history, self.more = [], ""
             self._paces["history"].is_due = True
         if "shadows" in parts:
             self._paces["shadows"].is_due = True
@@ -110,27 +103,25 @@ class Asking:
             is_seen = name in visible or (name == "timeline" and "waiting" in visible)
             if is_seen and (self.source.is_live or name == "history"):
                 self._paces[name].ask(lambda question=question: question(answered))  # type: ignore[misc]
-        self._paces["waiting"].ask(lambda: self._ask_waiting(answered))
+        if isinstance(source := self.source, Live):
+            self._paces["waiting"].ask(lambda: self._ask_waiting(source, answered))
 
     def choose(self, query: Query, answered: Answered) -> None:
         """Apply a new filter: search the history again; the daemon filters waiting jobs if not all are on the board."""
         was, self._query = self._query, query
         if was.text != query.text:
-            self.history, self._more = [], ""
+            self.history, self.more = [], ""
             self._paces["history"] = _Pace()
             self._paces["history"].is_due = True
-        chosen = (query.exact("user"), query.exact("queue"))
-        if chosen != (was.exact("user"), was.exact("queue")) and (
-            self.board.is_window or any((was.exact("user"), was.exact("queue")))
-        ):
+        chosen, before = ((each.exact("user"), each.exact("queue")) for each in (query, was))
+        if chosen != before and (self.board.is_window or any(before)):
             self._paces["waiting"].is_due = True
 
     def more_history(self, answered: Answered) -> None:
-        """Ask for another page of ended jobs."""
-        if self._more:
+        if self.more:
             pace = self._paces["history"] = _Pace()
             pace.is_due = True
-            more, self._more = self._more, ""
+            more, self.more = self.more, ""
             pace.ask(lambda: self._ask_history(answered, more))
 
     async def _ask_forecasts(self, answered: Answered) -> None:
@@ -155,25 +146,23 @@ class Asking:
                 if not more or not query.text or len(found) >= ENOUGH:
                     break
         except QbatchError:
-            self._more = after
+            self.more = after
             raise
-        if self._query is query:
-            self._take_history(found, more, is_further=bool(after))
-            answered("history")
-
-    def _take_history(self, found: list[JobRecord], more: str, *, is_further: bool) -> None:
-        """Add another page after the shown jobs, and new jobs before them; pages already shown stay."""
+        if self._query is not query:
+            return
+        # Another page comes after the shown jobs, and new jobs before them; pages already shown stay.
         known = {job.id for job in self.history}
         fresh = list(takewhile(lambda job: job.id not in known, found))
-        if is_further:
-            self.history, self._more = [*self.history, *(job for job in found if job.id not in known)], more
+        if after:
+            self.history, self.more = [*self.history, *(job for job in found if job.id not in known)], more
         elif len(fresh) < len(found):
             self.history = [*fresh, *self.history]
             if len(self.history) > MOST_KEPT:
                 self.history = self.history[:MOST_KEPT]
-                self._more = self.history[-1].id if self.source.is_live else self._more
+                self.more = self.history[-1].id if self.source.is_live else self.more
         else:
-            self.history, self._more = found, more
+            self.history, self.more = found, more
+        answered("history")
 
     async def _ask_shadows(self, answered: Answered) -> None:
         said = await self.source.ask(Shadow(), Shadows)
@@ -181,7 +170,6 @@ class Asking:
         self.shadow_note = said.note
         answered("shadows")
 
-    async def _ask_waiting(self, answered: Answered) -> None:
-        if isinstance(self.source, Live):
-            await self.source.choose_waiting(self._query.exact("user"), self._query.exact("queue"))
-            answered("waiting")
+    async def _ask_waiting(self, source: Live, answered: Answered) -> None:
+        await source.choose_waiting(self._query.exact("user"), self._query.exact("queue"))
+        answered("waiting")

@@ -30,11 +30,7 @@ ON_HOSTS = "RSE"
 
 
 class Board:
-    """The state of one batch server according to its events.
-
-    Args:
-        wall: returns the seconds of a clock that never jumps.
-    """
+    """The state of one batch server according to its events; ``wall`` returns the seconds of a clock that never jumps."""
 
     def __init__(self, wall: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
@@ -96,12 +92,10 @@ class Board:
         self.changed |= {"jobs", "hosts", "queues", "events", "clock", "server"}
 
     def set_clock(self, clock: ClockRecord) -> None:
-        """Set the server's report of its clock."""
         self.clock, self._mark = clock, self._wall()
         self.changed.add("clock")
 
     def set_hosts(self, hosts: Iterable[HostRecord]) -> None:
-        """Update hosts."""
         for host in hosts:
             self.grid.update(host)
         self.changed.add("hosts")
@@ -120,7 +114,6 @@ class Board:
                 self.changed.add("hosts")
 
     def set_queues(self, queues: Iterable[QueueRecord]) -> None:
-        """Update queues."""
         self.queues = {queue.name: queue for queue in queues}
         self.changed |= {"queues", "jobs"}
 
@@ -130,9 +123,8 @@ class Board:
         for each in forecasts.jobs:
             job = self.waiting.get(each.job)
             if job is not None and (job.estimated_start, job.promised) != (each.start, each.promised):
-                self.waiting[each.job] = msgspec.structs.replace(
-                    job, estimated_start=each.start, promised=each.promised
-                )
+                job = msgspec.structs.replace(job, estimated_start=each.start, promised=each.promised)
+                self.waiting[each.job] = job
         self.changed.add("forecasts")
 
     def more_waiting(self, jobs: Iterable[JobRecord]) -> None:
@@ -158,7 +150,6 @@ class Board:
         self.changed.add("events")
 
     def apply(self, event: EventRecord) -> None:
-        """Apply an event."""
         self.number = max(self.number, event.number)
         if event.clock is not None:
             self.set_clock(event.clock)
@@ -168,8 +159,12 @@ class Board:
         if event.kind in ("clock", "shadow"):
             self.changed |= {"shadows"} if event.kind == "shadow" else set()
             return
-        self._count(event)
         record = event.record
+        queue = self.queues.get(record.queue if record is not None else event.queue)
+        if queue is not None and event.counts:
+            counts = {letter: count for letter, count in event.counts.items() if count}
+            self.queues[queue.name] = msgspec.structs.replace(queue, counts=counts, total=sum(counts.values()))
+            self.changed.add("queues")
         if record is not None and not record.is_array:
             self._job(event, record)
         elif event.kind == "ended" and record is None:
@@ -179,13 +174,6 @@ class Board:
         is_end = event.kind == "ended" and (record is None or not record.is_array)
         self.ended += is_end
         self.series.note(event.at, self.grid.busy, self.waiting_total, int(is_end))
-
-    def _count(self, event: EventRecord) -> None:
-        queue = self.queues.get(event.record.queue if event.record is not None else event.queue)
-        if queue is not None and event.counts:
-            counts = {letter: count for letter, count in event.counts.items() if count}
-            self.queues[queue.name] = msgspec.structs.replace(queue, counts=counts, total=sum(counts.values()))
-            self.changed.add("queues")
 
     def _job(self, event: EventRecord, record: JobRecord) -> None:
         self.changed.add("jobs")
@@ -206,7 +194,9 @@ class Board:
             self.running[record.id] = record
         else:
             self._release(record.id)
-            if record.id in self.waiting or self._has_room():
+            # A new waiting job belongs on the board, but not before waiting jobs that are not loaded yet.
+            is_next = self.window > WINDOW or self.waiting_total <= len(self.waiting) + 1
+            if record.id in self.waiting or (is_next and len(self.waiting) < self.window):
                 self.waiting[record.id] = record
 
     def _gone(self, job: str) -> None:
@@ -218,11 +208,6 @@ class Board:
         if self.running.pop(job, None) is not None:
             self.grid.end(job)
             self.changed.add("hosts")
-
-    def _has_room(self) -> bool:
-        """Whether a new waiting job belongs on the board: not before waiting jobs that are not loaded yet."""
-        is_played = self.window > WINDOW
-        return len(self.waiting) < self.window and (is_played or self.waiting_total <= len(self.waiting) + 1)
 
     def find(self, job: str) -> JobRecord | None:
         """Return a job that runs or is among the waiting jobs on the board."""
@@ -243,15 +228,12 @@ class Board:
             self.events = other.events.copy()
         if "hosts" in parts:
             self.grid.follow(other.grid)
-        self.clock, self.is_driven = msgspec.structs.replace(other.clock, now=other._now_shown()), True
-
-    def _now_shown(self) -> int:
-        """Return the instant of a frame; in scaled time not beyond a due end with an event that has not arrived yet."""
-        now = self.now()
-        if self.is_driven or self.clock.mode != "scaled":
-            return now
-        due = min((end for job in self.running.values() if (end := _due(job))), default=now)
-        return min(now, max(due, self.clock.now))
+        now = other.now()
+        if other.clock.mode == "scaled" and not other.is_driven:
+            # A frame does not go beyond a due end with an event that has not arrived yet.
+            due = min((end for job in other.running.values() if (end := _due(job))), default=now)
+            now = min(now, max(due, other.clock.now))
+        self.clock, self.is_driven = msgspec.structs.replace(other.clock, now=now), True
 
     # Keyframes, for recordings
 

@@ -10,42 +10,13 @@ from functools import lru_cache
 
 from rich.style import Style
 
-_ON_DARK = (
-    "#77AADD",
-    "#EE8866",
-    "#EEDD88",
-    "#FFAABB",
-    "#99DDFF",
-    "#44BB99",
-    "#BBCC33",
-    "#AAAA00",
-    "#CC99BB",
-    "#DDAA77",
-)
-_ON_LIGHT = (
-    "#4477AA",
-    "#CC5533",
-    "#B8860B",
-    "#CC6677",
-    "#3388AA",
-    "#117755",
-    "#778800",
-    "#666633",
-    "#882255",
-    "#AA7744",
-)
-_ANSI = (
-    "blue",
-    "red",
-    "yellow",
-    "magenta",
-    "cyan",
-    "green",
-    "bright_blue",
-    "bright_yellow",
-    "bright_magenta",
-    "bright_cyan",
-)
+_COLOURS = {
+    "dark": ["#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00", "#CC99BB", "#DDAA77"],
+    "light": ["#4477AA", "#CC5533", "#B8860B", "#CC6677", "#3388AA", "#117755", "#778800", "#666633", "#882255", "#AA7744"],
+    "ansi": [
+        "blue", "red", "yellow", "magenta", "cyan", "green", "bright_blue", "bright_yellow", "bright_magenta", "bright_cyan",
+    ],
+}  # fmt: skip
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -58,15 +29,15 @@ def place_of(job: str) -> int:
     return number + 3 * (int(index) if index.isdigit() else 0)
 
 
-@lru_cache(maxsize=256)
-def _style(place: int, scheme: str) -> Style:
-    colours = {"dark": _ON_DARK, "light": _ON_LIGHT, "ansi": _ANSI}[scheme]
-    return Style(color=colours[place % len(colours)])
-
-
 def job_style(job: str, scheme: str) -> Style:
     """Return the colour of a job under a scheme: ``dark``, ``light`` or ``ansi``."""
-    return _style(place_of(job) % len(_ON_DARK), scheme)
+    colours = _COLOURS[scheme]
+    return _style(colours[place_of(job) % len(colours)])
+
+
+@lru_cache(maxsize=256)
+def _style(colour: str) -> Style:
+    return Style(color=colour)
 
 
 def job_letter(job: str) -> str:

@@ -19,14 +19,10 @@ def next_speed(board: Board, is_faster: bool) -> float:
     if not clock.speed:
         return 0.0 if is_faster else 1e6
     if is_faster:
-        above = [step for step in _STEPS if step > clock.speed * 1.0001]
-        return (
-            float(above[0])
-            if above and (clock.mode != "virtual" or above[0] <= 1e6)
-            else 0.0
-            if clock.mode == "virtual"
-            else clock.speed
-        )
+        above = next((step for step in _STEPS if step > clock.speed * 1.0001), None)
+        if clock.mode == "virtual" and (above is None or above > 1e6):
+            return 0.0
+        return clock.speed if above is None else float(above)
     below = [step for step in _STEPS if step < clock.speed * 0.9999]
     return float(below[-1]) if below else clock.speed
 
@@ -58,7 +54,10 @@ def read_instant(text: str, now: int, begin: int, length: int) -> int:
         if word.endswith("%") and length:
             at = begin + round(float(word[:-1]) / 100 * length)
         elif word[:1] in "+-" and word:
-            at = now + (1 if word[0] == "+" else -1) * _duration(word[1:])
+            units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+            has_unit = word[-1] in units  # 2h, 15m, 3d; others are 90 or 1:30:00
+            span = round(float(word[1:-1]) * units[word[-1]] * 1e6) if has_unit else parse_duration(word[1:])
+            at = now + (1 if word[0] == "+" else -1) * span
         else:
             at = round(datetime.fromisoformat(word).timestamp() * 1e6)
         if abs(at) >= 1 << 62:
@@ -66,14 +65,5 @@ def read_instant(text: str, now: int, begin: int, length: int) -> int:
         return at
     except (ValueError, OverflowError):
         percent = ", 50%" if length else ""
-        raise UsageError(
-            f"{clean(word)!r} is not an instant; write 2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"
-        ) from None
-
-
-def _duration(text: str) -> int:
-    """Return microseconds of ``90``, ``1:30:00``, ``2h``, ``15m``, ``3d``."""
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-    if text and text[-1] in units:
-        return round(float(text[:-1]) * units[text[-1]] * 1e6)
-    return parse_duration(text)
+        forms = f"2026-11-21T08:00, +1:30:00, +2h, -15m{percent}"
+        raise UsageError(f"{clean(word)!r} is not an instant; write {forms}") from None

@@ -93,7 +93,6 @@ class ShownHost:
             self.free.give(low, high)
 
     def copy(self) -> ShownHost:
-        """Return an independent copy."""
         twin = ShownHost(self.record)
         twin.free, twin.lendable = self.free.copy(), self.lendable.copy()
         twin.runs = {job: list(runs) for job, runs in self.runs.items()}
@@ -103,7 +102,6 @@ class ShownHost:
 
     @property
     def memory_used(self) -> int:
-        """Bytes used by jobs that request memory."""
         return sum(self.memory.values())
 
 
@@ -119,7 +117,6 @@ class ShownHosts:
 
     @property
     def cpus(self) -> int:
-        """Processors of all hosts."""
         return sum(place.record.cpus for place in self.places.values())
 
     def load(self, hosts: Iterable[HostRecord], running: Iterable[JobRecord]) -> None:
@@ -170,7 +167,6 @@ class ShownHosts:
             self.busy += place.resume(job)
 
     def end(self, job: str) -> None:
-        """Remove an ended job."""
         for place in self._homes.pop(job, ()):
             self._touch(place.record.name)
             self.busy -= place.forget(job)
@@ -189,7 +185,6 @@ class ShownHosts:
         self.busy, self._followed = other.busy, other
 
     def copy(self) -> ShownHosts:
-        """Return an independent copy."""
         twin = ShownHosts()
         twin.busy = self.busy
         for name, place in self.places.items():

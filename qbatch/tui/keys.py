@@ -25,15 +25,14 @@ from qbatch.wire.records import JobRecord
 _NO_JOB = "go to a job first: keys 3, 4 or 2, then the arrows"
 
 
-class Watching(App[None]):
-    """The part of the application that the keys need: the board, the shown copy of it, and its source."""
+class Keys(App[None]):
+    """The keys for jobs, hosts, queues and time, over the board, the shown copy of it, and its source."""
 
     board: Board
     shown: Board
     source: MonitorSource
 
     async def show_screen(self, screen: Screen[Any]) -> Any:
-        """Show a screen and return its answer."""
         return await self.push_screen_wait(screen)
 
     def complain(self, text: str) -> None:
@@ -62,10 +61,6 @@ class Watching(App[None]):
             return self.board.find(table.current.job) or table.current.record
         return None
 
-
-class ActionKeys(Watching):
-    """Keys for jobs, hosts and queues."""
-
     def action_job(self, what: str) -> None:
         """Act on the marked jobs, or on the one under the cursor, after a question."""
         jobs = self.chosen_jobs()
@@ -75,7 +70,6 @@ class ActionKeys(Watching):
             self.run_worker(self._do(actions.to_jobs(what, jobs, self.board, self.source, self.show_screen)))
 
     def action_copy(self) -> None:
-        """Copy the identifiers of the marked jobs, or of the one under the cursor."""
         names = " ".join(job.id for job in self.chosen_jobs())
         if not names:
             self.complain(_NO_JOB)
@@ -84,7 +78,6 @@ class ActionKeys(Watching):
             self.notify(f"copied: {clean(names)}", markup=False)
 
     def action_job_tab(self, tab: str) -> None:
-        """Open the job under the cursor with a tab."""
         job = self.chosen_job()
         if job is None:
             self.complain(_NO_JOB)
@@ -92,7 +85,6 @@ class ActionKeys(Watching):
             self.push_screen(JobScreen(self.shown, self.source, job.id, tab))
 
     def action_host(self, name: str = "") -> None:
-        """Drain the host under the cursor, or resume it."""
         hosts = self.focused
         name = name or (hosts.current if isinstance(hosts, HostPanel) else "")
         if not name:
@@ -101,26 +93,19 @@ class ActionKeys(Watching):
             self.run_worker(self._do(actions.to_host(name, self.board, self.source, self.show_screen)))
 
     def action_queue(self, what: str) -> None:
-        """Enable, disable, start or stop the queue under the cursor."""
         table = self.focused
         if not isinstance(table, RowTable) or table.id != "queues" or table.current is None:
             self.complain("go to a queue first: key 7, then the arrows")
         else:
-            self.run_worker(
-                self._do(actions.to_queue(what, table.current.name, self.board, self.source, self.show_screen))
-            )
+            name = table.current.name
+            self.run_worker(self._do(actions.to_queue(what, name, self.board, self.source, self.show_screen)))
 
     async def _do(self, action: Awaitable[actions.CommandResult | None]) -> None:
         done = await action
         if done is not None:
             self.notify(clean(done.text), severity="information" if done.is_done else "error", markup=False)
 
-
-class TimeKeys(Watching):
-    """Keys for scaled and virtual time and for recordings."""
-
     def action_drive(self, what: str) -> None:
-        """Pause, play, step, faster, slower."""
         if what == "pause":
             self._drive("play" if self.board.clock.is_paused else "pause")
         elif what == "step":
@@ -139,12 +124,10 @@ class TimeKeys(Watching):
         self.run_worker(drive())
 
     def action_until(self) -> None:
-        """Ask for the instant until which time runs."""
         hint = "start 17 · end 17 · 5 jobs · +2h · 2026-11-21T08:00"
         self._ask_time("Run until?", hint, lambda text: driving.read_until(text, self.board))
 
     def action_jump(self) -> None:
-        """Ask for an instant of a recording."""
         played = self.source.progress()
         if played is None:
             self.complain("only a recording allows jumps; with a daemon in virtual time use u (run until)")

@@ -57,7 +57,7 @@ class Live:
     is_live = True
 
     def __init__(self, path: str | None = None, recorder: Any = None) -> None:
-        self.path = path or socket_path()
+        self.title = self.path = path or socket_path()
         self._trouble = ""
         self._asked: dict[int, float] = {}
         self._recorder = recorder
@@ -67,17 +67,12 @@ class Live:
         self._is_filling = False
         self._has_loaded = False
         self._board: Board | None = None
-        self._filter: JobStatus = JobStatus(states=WAITING, limit=WINDOW)
+        self._waiting = JobStatus(states=WAITING, limit=WINDOW, subjobs=True)
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept: list[EventRecord] | None = None
         self._instant: list[EventRecord] = []
         self._loading = asyncio.Lock()
         self._wanted: set[tuple[str, str]] = set()
-
-    @property
-    def title(self) -> str:
-        """The socket of the daemon."""
-        return self.path
 
     @property
     def trouble(self) -> str:
@@ -88,7 +83,6 @@ class Live:
         return f"no answer for {since:.0f} s" if since >= PATIENCE else ""
 
     def progress(self) -> tuple[int, int] | None:
-        """Return None: a daemon has no length."""
         return None
 
     async def run(self, board: Board) -> None:
@@ -156,20 +150,17 @@ class Live:
         """
         async with self._loading:
             self._kept = []
-            await self._picture(board)
+            await self.ask(Subscribe(), Done)
+            server = await self.ask(ServerStatus(), ServerRecord)
+            hosts = await self.ask(HostStatus(), Hosts)
+            queues = await self.ask(QueueStatus(), Queues)
+            running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
+            waiting = await self._pages(self._waiting, WINDOW)
+            board.load(server, hosts.hosts, queues.queues, running, waiting)
+            self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
             kept, self._kept = self._kept, None
             for event in kept:
                 self._take(event, board)
-
-    async def _picture(self, board: Board) -> None:
-        await self.ask(Subscribe(), Done)
-        server = await self.ask(ServerStatus(), ServerRecord)
-        hosts = await self.ask(HostStatus(), Hosts)
-        queues = await self.ask(QueueStatus(), Queues)
-        running = await self._pages(JobStatus(states=ON_HOSTS, subjobs=True))
-        waiting = await self._pages(self._waiting_request(), WINDOW)
-        board.load(server, hosts.hosts, queues.queues, running, waiting)
-        self._record(board, lambda recorder: recorder.picture(server, hosts.hosts, queues.queues, running, waiting))
 
     def _record(self, board: Board, write: Callable[[Any], None]) -> None:
         """Record something; a recording that cannot be written ends, and the monitor continues."""
@@ -180,14 +171,11 @@ class Live:
                 self._recorder = None
                 board.say(f"the recording ends here: {error.strerror}")
 
-    def _waiting_request(self) -> JobStatus:
-        return msgspec.structs.replace(self._filter, subjobs=True)
-
     async def choose_waiting(self, users: tuple[str, ...], queues: tuple[str, ...]) -> None:
         """Make the daemon filter the waiting jobs on the board (for a filter over more than one page)."""
         assert self._board is not None
-        self._filter = msgspec.structs.replace(self._filter, users=users, queues=queues)
-        waiting = await self._pages(self._waiting_request(), WINDOW)
+        self._waiting = msgspec.structs.replace(self._waiting, users=users, queues=queues)
+        waiting = await self._pages(self._waiting, WINDOW)
         self._board.waiting = {}
         self._board.more_waiting(waiting)
 
@@ -228,7 +216,6 @@ class Live:
             raise Refusal("protocol-version", f"the daemon's answer cannot be read ({error})") from None
 
     async def drive(self, action: str, **given: Any) -> None:
-        """Control the server's clock."""
         clock = await self.ask(Time(action=action, **given), ClockRecord)
         if self._board is not None:
             self._board.set_clock(clock)
@@ -241,7 +228,9 @@ class Live:
                     frame = _frames.decode(body)
                     if frame.event is None:
                         self._take_instant(board)
-                        self._answer(frame)
+                        answer = self._answers.get(frame.id)
+                        if answer is not None and not answer.done():
+                            answer.set_result(frame)
                         # The requester gets the answer before the events that follow it.
                         await asyncio.sleep(0)
                     elif self._kept is not None:
@@ -264,11 +253,6 @@ class Live:
         instant, self._instant = self._instant, []
         for event in instant:
             self._take(event, board)
-
-    def _answer(self, frame: _PushedFrame) -> None:
-        answer = self._answers.get(frame.id)
-        if answer is not None and not answer.done():
-            answer.set_result(frame)
 
     def _take(self, event: EventRecord, board: Board) -> None:
         self._record(board, lambda recorder: recorder.event(event))
@@ -309,30 +293,25 @@ class Live:
         if any(what == "queue" for what, _ in wanted):
             board.set_queues((await self.ask(QueueStatus(), Queues)).queues)
         for array in sorted(name for what, name in wanted if what == "array"):
-            await self._ask_members(board, array)
+            # Update the members of the array, as many as are in the window.
+            number = array.partition("[")[0]
+            before = str(int(number) - 1) if number.isdecimal() and int(number) > 1 else ""
+            page = await self.ask(msgspec.structs.replace(self._waiting, after=before), Jobs)
+            board.set_members(f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")])
         if any(what != "array" for what, _ in wanted):  # no event reports it, so a recording needs a picture
             server = msgspec.structs.replace(board.server, clock=msgspec.structs.replace(board.clock, now=board.now()))
             places = [place.record for place in board.grid.places.values()]
             jobs = list(board.running.values()), list(board.waiting.values())
             self._record(board, lambda recorder: recorder.picture(server, places, list(board.queues.values()), *jobs))
 
-    async def _ask_members(self, board: Board, array: str) -> None:
-        """Update the members of an array after an event about the whole array, as many as are in the window."""
-        number = array.partition("[")[0]
-        before = str(int(number) - 1) if number.isdecimal() and int(number) > 1 else ""
-        request = msgspec.structs.replace(self._waiting_request(), after=before)
-        page = await self.ask(request, Jobs)
-        board.set_members(f"{number}[", [job for job in page.jobs if job.id.startswith(f"{number}[")])
-
     async def _fill(self, board: Board) -> None:
         """Ask for another page of waiting jobs, after the last one on the board."""
         try:
-            request = self._waiting_request()
             last = next(reversed(board.waiting), "")
-            page = await self.ask(msgspec.structs.replace(request, after=last), Jobs)
+            page = await self.ask(msgspec.structs.replace(self._waiting, after=last), Jobs)
             board.more_waiting(page.jobs)
             if not page.jobs and last:  # the waiting ones are earlier: start from the beginning
-                page = await self.ask(request, Jobs)
+                page = await self.ask(self._waiting, Jobs)
                 board.more_waiting(page.jobs)
         finally:
             # At most once a second, however many events come.

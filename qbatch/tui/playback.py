@@ -36,18 +36,14 @@ TURN = 2000
 
 
 class Playback:
-    """A recorded run.
-
-    Args:
-        tape: the events.
-        wall: returns the seconds of a clock that never jumps.
-    """
+    """A recorded run, from the events of a tape; ``wall`` returns the seconds of a clock that never jumps."""
 
     is_live = False
     trouble = ""
 
     def __init__(self, tape: Tape, wall: Callable[[], float] = time.monotonic) -> None:
         self.tape = tape
+        self.title = tape.title
         self._wall = wall
         self._place = 0
         self._now = tape.at[0] if len(tape.at) else 0
@@ -62,19 +58,12 @@ class Playback:
         self._board: Board | None = None
         self._lock = asyncio.Lock()
 
-    @property
-    def title(self) -> str:
-        """The name of the recording."""
-        return self.tape.title
-
     def progress(self) -> tuple[int, int] | None:
-        """The played and the total length, in microseconds."""
         if not len(self.tape.at):
             return (0, 0)
         return self._now - self.tape.at[0], self.tape.at[-1] - self.tape.at[0]
 
     async def run(self, board: Board) -> None:
-        """Play until cancelled."""
         self._board = board
         board.window = 1 << 60
         board.is_driven = True
@@ -171,12 +160,10 @@ class Playback:
         self._until = until
 
     def _clock(self, now: int) -> ClockRecord:
-        board = self._board
-        known = board.clock if board is not None else ClockRecord(mode="scaled", now=now)
+        known = self._board.clock if self._board is not None else ClockRecord(mode="scaled", now=now)
         until = "" if self._until is None else f"{self._until[1]}"
-        return msgspec.structs.replace(
-            known, mode="scaled", now=now, speed=self.speed, is_paused=self.is_paused, until=until
-        )
+        shown = {"speed": self.speed, "is_paused": self.is_paused, "until": until}
+        return msgspec.structs.replace(known, mode="scaled", now=now, **shown)
 
     def _set_clock(self) -> None:
         assert self._board is not None
@@ -201,9 +188,16 @@ class Playback:
                 case "speed":
                     self.speed = float(given["speed"])
                 case "step":
-                    await self._step(board)
+                    self.is_paused = True
+                    if self._place < len(self.tape.at):
+                        at = self.tape.at[self._place]
+                        await self._forward(board, bisect_right(self.tape.at, at))
+                        self._now = at
                 case "jump":
-                    await self._jump(board, int(given["at"]))
+                    if len(self.tape.at):
+                        at = min(max(int(given["at"]), self.tape.at[0]), self.tape.at[-1])
+                        await self._show(board, bisect_right(self.tape.at, at))
+                        self._now = at
                 case "until" | "until-start" | "until-end" | "until-count":
                     wanted = given.get("at") if action == "until" else given.get("job") or given.get("count") or 1
                     if wanted is None:
@@ -213,20 +207,6 @@ class Playback:
                     raise Refusal("bad-value", f"{action!r} is not possible with a recording")
             self._mark = self._wall()
             self._set_clock()
-
-    async def _step(self, board: Board) -> None:
-        self.is_paused = True
-        if self._place < len(self.tape.at):
-            at = self.tape.at[self._place]
-            await self._forward(board, bisect_right(self.tape.at, at))
-            self._now = at
-
-    async def _jump(self, board: Board, at: int) -> None:
-        if not len(self.tape.at):
-            return
-        at = min(max(at, self.tape.at[0]), self.tape.at[-1])
-        await self._show(board, bisect_right(self.tape.at, at))
-        self._now = at
 
     async def ask(self, request: Request, kind: type[Result]) -> Result:
         """Answer from the recording: jobs on the board, ended jobs.
@@ -238,9 +218,8 @@ class Playback:
         if isinstance(request, History):
             answer = self._history(request)
         elif isinstance(request, JobStatus) and request.jobs:
-            answer = Jobs(
-                jobs=tuple(job for name in request.jobs if (job := self._job(name)) is not None), now=self._now
-            )
+            jobs = tuple(job for name in request.jobs if (job := self._job(name)) is not None)
+            answer = Jobs(jobs=jobs, now=self._now)
         if not isinstance(answer, kind):
             raise Refusal("bad-state", "this is a recording: only a live daemon can do that")
         return answer
@@ -261,28 +240,21 @@ class Playback:
         place = bisect_left(self._ends, self._place)
         after = int(request.after) if request.after.isdigit() else place
         for number in range(min(after, place) - 1, -1, -1):
-            record = self.tape.event(self._ends[number]).record
-            if record is not None and _matches(record, request):
-                found.append(record)
+            job = self.tape.event(self._ends[number]).record
+            if (
+                job is not None
+                and (not request.users or job.user in request.users)
+                and (not request.queues or job.queue in request.queues)
+                and (not request.name or fnmatchcase(job.name, request.name))
+                and (request.status in ("", str(job.exit_status)) or (request.status == "failed" and job.exit_status))
+            ):
+                found.append(job)
                 if len(found) == request.limit:
                     return Jobs(jobs=tuple(found), next=str(number), now=self._now)
         return Jobs(jobs=tuple(found), now=self._now)
 
 
-def _matches(job: JobRecord, request: History) -> bool:
-    is_failed = bool(job.exit_status)
-    return (
-        (not request.users or job.user in request.users)
-        and (not request.queues or job.queue in request.queues)
-        and (not request.name or fnmatchcase(job.name, request.name))
-        and (request.status in ("", str(job.exit_status)) or (request.status == "failed" and is_failed))
-    )
-
-
 def _round(speed: float) -> float:
     """Return the smallest speed of the series 1, 2, 5, 10, 20, 50 ... that is not below this one."""
-    for power in range(12):
-        for step in (1, 2, 5):
-            if step * 10**power >= speed:
-                return float(step * 10**power)
-    return speed
+    steps = (step * 10**power for power in range(12) for step in (1, 2, 5))
+    return next((float(step) for step in steps if step >= speed), speed)

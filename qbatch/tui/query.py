@@ -61,7 +61,6 @@ class Query:
         self._tests = [_test(condition) for condition in self.conditions]
 
     def keeps(self, job: JobRecord) -> bool:
-        """Whether a job satisfies every condition."""
         return all(test(job) for test in self._tests)
 
     def exact(self, field: str) -> tuple[str, ...]:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.geometry import Region
@@ -46,22 +46,11 @@ class RowTable(Styled, can_focus=True):
         empty: the message for a table without rows.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "row-table--heading", "row-table--cursor", "row-table--muted", "row-table--good", "row-table--warning",
-        "row-table--bad", "row-table--accent",
-    }  # fmt: skip
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"styled--heading"}
 
     DEFAULT_CSS = """
-    RowTable { background: $surface; color: $foreground; overflow-x: auto; overflow-y: auto;
-        scrollbar-size: 0 1; }
-    RowTable > .row-table--heading { background: $panel; color: $text; text-style: bold; }
-    RowTable > .row-table--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
-    RowTable:focus > .row-table--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
-    RowTable > .row-table--muted { color: $foreground-muted; }
-    RowTable > .row-table--good { color: $text-success; }
-    RowTable > .row-table--warning { color: $text-warning; }
-    RowTable > .row-table--bad { color: $text-error; }
-    RowTable > .row-table--accent { color: $text-accent; }
+    RowTable { overflow-x: auto; overflow-y: auto; scrollbar-size: 0 1; }
+    RowTable > .styled--heading { background: $panel; color: $text; text-style: bold; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,27 +67,24 @@ class RowTable(Styled, can_focus=True):
         Binding("S", "turn", "Reverse", show=False),
     ]
 
+    @dataclass
     class Opened(Message):
         """A row was chosen (Enter, a second click)."""
 
-        def __init__(self, table: RowTable, row: Any) -> None:
-            super().__init__()
-            self.table = table
-            self.row = row
+        table: RowTable
+        row: Any
 
+    @dataclass
     class Sorted(Message):
         """The order was changed; the owner of the table fills it again."""
 
-        def __init__(self, table: RowTable) -> None:
-            super().__init__()
-            self.table = table
+        table: RowTable
 
+    @dataclass
     class NearEnd(Message):
         """The cursor has reached the last rows."""
 
-        def __init__(self, table: RowTable) -> None:
-            super().__init__()
-            self.table = table
+        table: RowTable
 
     def __init__(self, columns: Sequence[TableColumn], key: Callable[[Any], Any], empty: str, **given: Any) -> None:
         super().__init__(**given)
@@ -115,7 +101,7 @@ class RowTable(Styled, can_focus=True):
         self.visible_columns = self.columns
 
     def _arrange(self) -> None:
-        """Put the shown columns in order, so that vital ones are visible without scrolling."""
+        """Put the shown columns in order, so that vital ones are visible without scrolling, and draw."""
         chosen = [column for column in self.columns if column.key in self.shown]
         room = self.scrollable_content_region.width
         behind: list[TableColumn] = []
@@ -130,6 +116,8 @@ class RowTable(Styled, can_focus=True):
             chosen.remove(first)
             behind.append(first)
         self.visible_columns = chosen
+        self.measure(sum(column.width + 1 for column in chosen), len(self.rows) + 1)
+        self.refresh()
 
     @property
     def chosen_rows(self) -> list[Any]:
@@ -171,45 +159,30 @@ class RowTable(Styled, can_focus=True):
         self._cursor_key = self.key(self.rows[self.cursor]) if self.rows else None
         if self.marked:  # actions must not affect invisible rows
             self.marked &= {self.key(row) for row in self.rows}
-        self._measure()
-        self.refresh()
+        self._arrange()
 
     def choose(self, keys: Sequence[str]) -> None:
-        """Show these columns."""
         self.shown = [column.key for column in self.columns if column.key in keys] or [self.columns[0].key]
-        self._measure()
-        self.refresh()
-
-    def _measure(self) -> None:
         self._arrange()
-        width = sum(column.width + 1 for column in self.visible_columns)
-        self.measure(width, len(self.rows) + 1)
 
-    def on_resize(self) -> None:
-        """Arrange the columns again: their widths are fixed, but not their order and the height."""
-        self._measure()
-        self.refresh()
+    def on_resize(self) -> None:  # the widths of the columns are fixed, but not their order and the height
+        self._arrange()
 
     # The cursor
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by lines."""
         self._go(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor by screens."""
         self._go(self.cursor + by * max(self.scrollable_content_region.height - 2, 1))
 
     def action_slide(self, by: int) -> None:
-        """Scroll to the left or to the right."""
         self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 
     def action_edge(self, which: int) -> None:
-        """Move the cursor to the first or the last row."""
         self._go(len(self.rows) - 1 if which else 0)
 
     def action_open(self) -> None:
-        """Report the chosen row."""
         if self.current is not None:
             self.post_message(self.Opened(self, self.current))
 
@@ -220,7 +193,6 @@ class RowTable(Styled, can_focus=True):
         self.sort_by(keys[(place + 1) % len(keys)])
 
     def action_turn(self) -> None:
-        """Reverse the order."""
         self.is_reversed = not self.is_reversed
         self.post_message(self.Sorted(self))
 
@@ -264,7 +236,6 @@ class RowTable(Styled, can_focus=True):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
         x, top = int(self.scroll_offset.x), int(self.scroll_offset.y)
         width = self.scrollable_content_region.width
         base = self.plain_style
@@ -273,32 +244,29 @@ class RowTable(Styled, can_focus=True):
         place = y - 1 + top
         if place >= len(self.rows):
             text = self.empty if not self.rows and y == 1 else ""
-            style = self.style_of("row-table--muted")
+            style = self.tone("muted")
             return Strip([Segment(set_cell_size(f" {text}" if text else "", width), style if text else base)])
         row = self.rows[place]
         is_cursor = place == self.cursor
         if is_cursor:
-            base = self.style_of("row-table--cursor", is_whole=True)
+            base = self.tone("cursor")
         segments = []
         for column in self._drawn(x, width):
-            style = base
-            if column.tone is not None and not is_cursor:
-                tone = column.tone(row)
-                if tone:
-                    style = self.style_of(f"row-table--{tone}")
+            tone = column.tone(row) if column.tone is not None and not is_cursor else None
+            style = self.tone(tone) if tone else base
             segments.append(Segment(_cell(column.text(row), column.width, is_right=column.is_right), style))
         if self.marked and self.key(row) in self.marked:
-            mark = base if is_cursor else self.style_of("row-table--accent")
+            mark = base if is_cursor else self.tone("accent")
             segments[0] = Segment(f"{segments[0].text[:-1]}●", mark)
-        return self._cut(segments, x, width, base)
+        return Strip(segments).crop_extend(x, x + width, base)
 
     def _heading(self, x: int, width: int) -> Strip:
-        style = self.style_of("row-table--heading", is_whole=True)
+        style = self.tone("heading")
         segments = []
         for column in self._drawn(x, width):
             mark = ("▼" if self.is_reversed else "▲") if column.key == self.sort_key and column.title else ""
             segments.append(Segment(_cell(f"{column.title}{mark}", column.width, is_right=column.is_right), style))
-        line = self._cut(segments, x, width, style)
+        line = Strip(segments).crop_extend(x, x + width, style)
         if sum(column.width + 1 for column in self.visible_columns) - 1 > x + width:
             line = Strip([*line.crop(0, width - 1), Segment("»", style)])
         return line
@@ -316,22 +284,14 @@ class RowTable(Styled, can_focus=True):
             if is_cut and begin >= x and not column.is_right and len(column.title) < room:
                 drawn.append(column._replace(text=_shortened(column.text, room)))
             elif is_cut and column.width < width:
-                drawn.append(column._replace(title="", text=_nothing, tone=None))
+                drawn.append(column._replace(title="", text=lambda _: "", tone=None))
             else:
                 drawn.append(column)
             begin += column.width + 1
         return drawn
 
-    def _cut(self, segments: list[Segment], x: int, width: int, style: Style) -> Strip:
-        return Strip(segments).crop_extend(x, x + width, style)
-
-
-def _nothing(_: Any) -> str:
-    return ""
-
 
 def _shortened(text: Callable[[Any], str], width: int) -> Callable[[Any], str]:
-    """Return a function that gives the same texts in this many cells."""
     return lambda row: _cell(text(row), width, is_right=False)
 
 

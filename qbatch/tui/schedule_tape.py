@@ -7,9 +7,11 @@ job with unknown intervals runs from its first start to its end.
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from qbatch.tui.tape import Picture
+from qbatch.model.errors import InputError
+from qbatch.tui.tape import FileTape, Picture, Tape
 from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration
 
@@ -75,7 +77,6 @@ class ScheduleTape:
         return Picture(server=server, hosts=(host,), queues=(queue,))
 
     def event(self, place: int) -> EventRecord:
-        """Return an event."""
         job = self._job[place]
         kind = self.kinds[place]
         return EventRecord(
@@ -161,3 +162,22 @@ def _of_pieces(job: int, pieces: list[_Piece]) -> list[tuple[int, int, int, int]
             events.append((after.begin, _SHRUNK if after.procs < before.procs else _GROWN, job, place))
     last = pieces[-1]
     return [*events, (last.end, _ENDED_AT_ONCE if last.end == last.begin else _ENDED, job, len(pieces) - 1)]
+
+
+def open_tape(text: str) -> Tape:
+    """Open the input of ``--recording``: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
+
+    Raises:
+        InputError: it cannot be used.
+    """
+    from qbatch.results.reading import read_named, split_name
+
+    path, _ = split_name(text)
+    if Path(path).is_dir() or path.endswith((".csv", ".parquet")):
+        result = read_named(text)
+        if len(result.schedules) > 1:
+            names = ", ".join(result.policies)
+            raise InputError(f"{path} holds several policies ({names}); name one: {path}:{result.policies[0]}")
+        offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
+        return ScheduleTape(result.schedules[0], offset, f"{Path(path).name}: {result.policies[0]}")
+    return FileTape(path)

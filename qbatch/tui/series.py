@@ -31,7 +31,10 @@ class Series:
             self._open()
         at = max(at, self._last)
         while at >= self.begin + CAPACITY * self.width:
-            self._halve()
+            for name in ("busy", "waiting", "ended"):  # merge every two buckets
+                buckets = getattr(self, name)
+                setattr(self, name, [sum(buckets[place : place + 2]) for place in range(0, len(buckets), 2)])
+            self.width *= 2
         while at >= self.begin + len(self.busy) * self.width:
             self._fill(self.begin + len(self.busy) * self.width)
             self._open()
@@ -51,7 +54,6 @@ class Series:
         )
 
     def copy(self) -> Series:
-        """Return an independent copy."""
         twin = copy.copy(self)
         twin.busy, twin.waiting, twin.ended = list(self.busy), list(self.waiting), list(self.ended)
         return twin
@@ -67,10 +69,3 @@ class Series:
         self.busy[-1] += self._levels[0] * passed
         self.waiting[-1] += self._levels[1] * passed
         self._last = until
-
-    def _halve(self) -> None:
-        """Merge every two buckets."""
-        self.busy = [sum(self.busy[place : place + 2]) for place in range(0, len(self.busy), 2)]
-        self.waiting = [sum(self.waiting[place : place + 2]) for place in range(0, len(self.waiting), 2)]
-        self.ended = [sum(self.ended[place : place + 2]) for place in range(0, len(self.ended), 2)]
-        self.width *= 2

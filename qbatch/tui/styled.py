@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rich.style import Style
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -10,24 +12,38 @@ from textual.scroll_view import ScrollView
 class Styled(ScrollView):
     """A view that looks styles up once, until the theme, the focus or the style sheet changes (blending them is slow)."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "styled--muted", "styled--good", "styled--warning", "styled--bad", "styled--accent", "styled--cursor",
+    }  # fmt: skip
+
+    DEFAULT_CSS = """
+    Styled { background: $surface; color: $foreground; }
+    Styled > .styled--muted { color: $foreground-muted; }
+    Styled > .styled--good { color: $text-success; }
+    Styled > .styled--warning { color: $text-warning; }
+    Styled > .styled--bad { color: $text-error; }
+    Styled > .styled--accent { color: $text-accent; }
+    Styled > .styled--cursor { background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground; }
+    Styled:focus > .styled--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    """
+
     def __init__(self, **given: object) -> None:
         super().__init__(**given)  # type: ignore[arg-type]
         self._kept: dict[str, Style] = {}
 
     @property
     def plain_style(self) -> Style:
-        """The style of the view itself."""
         found = self._kept.get("")
         if found is None:
             found = self._kept[""] = self.rich_style
         return found
 
-    def style_of(self, name: str, *, is_whole: bool = False) -> Style:
-        """Return the style of a component class over the view's own; ``is_whole``: with its background."""
-        key = f"{name} {is_whole}"
-        found = self._kept.get(key)
+    def tone(self, name: str) -> Style:
+        """Return a style by its name over the view's own: muted, good, warning, bad, accent; cursor: with its background."""
+        found = self._kept.get(name)
         if found is None:
-            found = self._kept[key] = self.plain_style + self.get_component_rich_style(name, partial=not is_whole)
+            over = self.get_component_rich_style(f"styled--{name}", partial=name not in ("cursor", "heading"))
+            found = self._kept[name] = self.plain_style + over
         return found
 
     def notify_style_update(self) -> None:

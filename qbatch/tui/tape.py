@@ -39,20 +39,16 @@ class Tape(Protocol):
     @property
     def at(self) -> Sequence[int]:
         """The instant of each event, in microseconds, never decreasing."""
-        ...
 
     @property
     def kinds(self) -> Sequence[str]:
         """The kind of each event."""
-        ...
 
     def picture(self, place: int) -> Picture | None:
         """Return the whole picture before an event, or None."""
-        ...
 
     def event(self, place: int) -> EventRecord:
         """Return an event."""
-        ...
 
 
 class _Event(msgspec.Struct):
@@ -83,14 +79,12 @@ class TapeRecorder:
 
     def picture(self, server: ServerRecord, hosts: Sequence[HostRecord], queues: Sequence[QueueRecord],
                 running: Sequence[JobRecord], waiting: Sequence[JobRecord]) -> None:  # fmt: skip
-        """Write a whole picture."""
         picture = Picture(
             server=server, hosts=tuple(hosts), queues=tuple(queues), running=tuple(running), waiting=tuple(waiting)
         )
         self._write({"picture": picture})
 
     def event(self, event: EventRecord) -> None:
-        """Write an event."""
         self._write({"event": event})
 
     def _write(self, line: object) -> None:
@@ -150,7 +144,6 @@ class FileTape:
             raise InputError(f"{path}: the recording has no first picture; it was cut off at its beginning")
 
     def picture(self, place: int) -> Picture | None:
-        """Return the whole picture before an event, or None."""
         where = self._pictures.get(place)
         if where is None:
             return None
@@ -158,5 +151,4 @@ class FileTape:
         return line["picture"]
 
     def event(self, place: int) -> EventRecord:
-        """Return an event."""
         return _events.decode(self._data[self._begins[place] : self._ends[place]]).event

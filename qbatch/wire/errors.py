@@ -74,20 +74,8 @@ class Refusal(QbatchError):  # noqa: N818 - it is an answer of the daemon, not a
         self, code: str, message: str, job: str = "", reason: str = "", numbers: dict[str, int] | None = None
     ) -> None:
         super().__init__(message)
-        self.code = code
-        self.job = job
-        self.reason = reason
-        self.numbers = numbers or {}
-
-    @property
-    def pbs(self) -> int:
-        """The PBS error number."""
-        return CODES[self.code][0]
-
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]
-        """The exit code of ``qbatch``."""
-        return CODES[self.code][1]
+        self.code, self.job, self.reason, self.numbers = code, job, reason, numbers or {}
+        self.pbs, self.exit_code = CODES[code]
 
     @property
     def record(self) -> ErrorRecord:

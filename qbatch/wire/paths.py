@@ -32,21 +32,18 @@ class UnsafeDirectory(QbatchError):  # noqa: N818 - it describes the directory
     exit_code = 7
 
 
-def personal_socket_path(environment: Mapping[str, str] | None = None) -> str:
+def personal_socket_path(environment: Mapping[str, str] = os.environ) -> str:
     """Return the socket of the user's own daemon; it need not exist.
 
     Raises:
         UnsafeDirectory: the directory under ``/tmp`` exists and others own it or may enter it.
     """
-    given = os.environ if environment is None else environment
-    if given.get("QBATCH_SOCKET"):
-        return given["QBATCH_SOCKET"]
-    if given.get("QBATCH_STATE"):
-        return socket_in(given["QBATCH_STATE"])
-    runtime = given.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/"):
-        return f"{runtime}/qbatch/qbatch.sock"
-    return f"{_own_directory()}/qbatch.sock"
+    if environment.get("QBATCH_SOCKET"):
+        return environment["QBATCH_SOCKET"]
+    if environment.get("QBATCH_STATE"):
+        return socket_in(environment["QBATCH_STATE"])
+    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    return f"{runtime}/qbatch/qbatch.sock" if runtime.startswith("/") else f"{_own_directory()}/qbatch.sock"
 
 
 def _own_directory() -> str:
@@ -70,31 +67,23 @@ def socket_in(state: str | os.PathLike[str]) -> str:
     return f"{_own_directory()}/{sha256(os.fsencode(directory)).hexdigest()[:16]}.sock"
 
 
-def up_command(path: str, environment: Mapping[str, str] | None = None) -> str:
+def up_command(path: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the command that starts a daemon which listens at a socket."""
-    given = os.environ if environment is None else environment
-    state = given.get("QBATCH_STATE")
+    state = environment.get("QBATCH_STATE")
     if state and path == socket_in(state):
         return f"qbatch up --state {state}"
-    return "qbatch up" if path in (personal_socket_path(given), SYSTEM_SOCKET) else f"qbatch up --socket {path}"
+    return "qbatch up" if path in (personal_socket_path(environment), SYSTEM_SOCKET) else f"qbatch up --socket {path}"
 
 
-def socket_path(environment: Mapping[str, str] | None = None) -> str:
+def socket_path(environment: Mapping[str, str] = os.environ) -> str:
     """Return the socket that a command should use: the user's own, or the machine's if only that one exists.
 
     Raises:
         UnsafeDirectory: see ``personal_socket_path``.
     """
-    given = os.environ if environment is None else environment
-    own = personal_socket_path(given)
-    if (
-        given.get("QBATCH_SOCKET")
-        or given.get("QBATCH_STATE")
-        or os.path.exists(own)
-        or not os.path.exists(SYSTEM_SOCKET)
-    ):
-        return own
-    return SYSTEM_SOCKET
+    own = personal_socket_path(environment)
+    is_named = environment.get("QBATCH_SOCKET") or environment.get("QBATCH_STATE")
+    return own if is_named or os.path.exists(own) or not os.path.exists(SYSTEM_SOCKET) else SYSTEM_SOCKET
 
 
 def check_directory(directory: str) -> None:
@@ -149,30 +138,27 @@ def make_socket_directory(path: str) -> None:
     check_socket(path)
 
 
-def _xdg(given: Mapping[str, str], own: str, variable: str, default: str, last: str) -> Path:
+def _xdg(environment: Mapping[str, str], own: str, variable: str, default: str, last: str) -> Path:
     from pathlib import Path
 
-    if given.get(own):
-        return Path(given[own])
-    base = given.get(variable, "")
+    if environment.get(own):
+        return Path(environment[own])
+    base = environment.get(variable, "")
     if base.startswith("/"):
         return Path(base) / "qbatch" / last
-    return Path(given.get("HOME") or os.path.expanduser("~")) / default / "qbatch" / last
+    return Path(environment.get("HOME") or os.path.expanduser("~")) / default / "qbatch" / last
 
 
-def state_directory(environment: Mapping[str, str] | None = None) -> Path:
+def state_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the directory of the store: ``$QBATCH_STATE``, ``$XDG_STATE_HOME/qbatch`` or ``~/.local/state/qbatch``."""
-    return _xdg(
-        os.environ if environment is None else environment, "QBATCH_STATE", "XDG_STATE_HOME", ".local/state", ""
-    )
+    return _xdg(environment, "QBATCH_STATE", "XDG_STATE_HOME", ".local/state", "")
 
 
-def config_path(environment: Mapping[str, str] | None = None) -> Path:
+def config_path(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the configuration file: ``$QBATCH_CONFIG``, ``$XDG_CONFIG_HOME/qbatch/qbatch.toml`` or ``~/.config/...``."""
-    given = os.environ if environment is None else environment
-    return _xdg(given, "QBATCH_CONFIG", "XDG_CONFIG_HOME", ".config", "qbatch.toml")
+    return _xdg(environment, "QBATCH_CONFIG", "XDG_CONFIG_HOME", ".config", "qbatch.toml")
 
 
-def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
+def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the directory of caches: ``$QBATCH_CACHE``, ``$XDG_CACHE_HOME/qbatch`` or ``~/.cache/qbatch``."""
-    return _xdg(os.environ if environment is None else environment, "QBATCH_CACHE", "XDG_CACHE_HOME", ".cache", "")
+    return _xdg(environment, "QBATCH_CACHE", "XDG_CACHE_HOME", ".cache", "")

@@ -57,14 +57,9 @@ def pieces_of(job: JobRecord, now: int) -> list[Piece]:
     return pieces
 
 
-def worked(job: JobRecord, now: int) -> int:
-    """Return the processor-microseconds that the present attempt has done."""
-    return sum((piece.end - piece.begin) * piece.procs for piece in pieces_of(job, now))
-
-
 def run_of(job: JobRecord, now: int) -> int:
     """Return the work of the present attempt divided by the processors asked for, in microseconds.
 
     The result is rounded down: the end of a resized job is rounded up, so that an emulated job completes its run time.
     """
-    return worked(job, now) // procs_asked(job)
+    return sum((piece.end - piece.begin) * piece.procs for piece in pieces_of(job, now)) // procs_asked(job)

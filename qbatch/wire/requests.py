@@ -24,10 +24,8 @@ STATES = "BEFHMQRSTUWX"
 PROTOCOL = 1
 """The version of the protocol."""
 
-
 Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A whole number that the journal, the database and 64 bits can hold."""
-
 
 Role = Literal["anyone", "owner", "operator", "manager"]
 """The role that may send a request; ``owner`` is the owner of each job that it names, or an operator."""

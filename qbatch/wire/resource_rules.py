@@ -59,30 +59,18 @@ def refused_resource(
 
 def unknown_resource(resources: Mapping[str, str], demand: Demand, custom: Collection[str]) -> str | None:
     """Return a message about the first resource that the server does not know or cannot count, None if there is none."""
-    way_out = "a server knows those of PBS and its custom_resources"
-    for name, value in resources.items():
-        if name not in RESOURCES_OF_JOBS and name not in custom:
-            return f"Unknown resource: {name} ({way_out})"
-        if _is_uncounted(name, value, custom):
-            return _uncounted(name)
-    names = _NODE_WORDS if "nodes" in resources else RESOURCES_OF_CHUNKS
-    for chunk in demand.chunks:
-        for name, value in chunk.other.items():
-            if name not in names and name not in custom:
-                what = "node property" if "nodes" in resources else "resource"
-                return f"Unknown {what}: {name} ({way_out})"
-            if _is_uncounted(name, value, custom):
-                return _uncounted(name)
+    names, what = (_NODE_WORDS, "node property") if "nodes" in resources else (RESOURCES_OF_CHUNKS, "resource")
+    asked: list[tuple[str, str, Collection[str], str]]
+    asked = [(name, value, RESOURCES_OF_JOBS, "resource") for name, value in resources.items()]
+    asked += [(name, value, names, what) for chunk in demand.chunks for name, value in chunk.other.items()]
+    for name, value, known, what in asked:
+        if name in custom:
+            continue
+        if name not in known:
+            return f"Unknown {what}: {name} (a server knows those of PBS and its custom_resources)"
+        if name in UNCOUNTED and value.strip("0"):  # ngpus=0 asks for none
+            return (
+                f"Unknown resource: {name} (no host of this server has any; leave it out, or name it in the server's "
+                "custom_resources: then it is shown and never counted)"
+            )
     return None
-
-
-def _is_uncounted(name: str, value: str, custom: Collection[str]) -> bool:
-    """Return whether a value asks for a resource that no host has; ``ngpus=0`` asks for none."""
-    return name in UNCOUNTED and name not in custom and value.strip("0") != ""
-
-
-def _uncounted(name: str) -> str:
-    return (
-        f"Unknown resource: {name} (no host of this server has any; leave it out, or name it in the server's "
-        "custom_resources: then it is shown and never counted)"
-    )

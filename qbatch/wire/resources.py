@@ -89,37 +89,27 @@ def split_list(text: str) -> list[tuple[str, str | None]]:
     Raises:
         ValueError: a quote is not closed, or a name is missing.
     """
-    parts: list[str] = [""]
-    quote = ""
-    place = 0
-    while place < len(text):
-        letter = text[place]
-        if letter == "\\" and place + 1 < len(text) and quote != "'":
-            parts[-1] += text[place + 1]
-            place += 1
-        elif quote:
-            if letter == quote:
-                quote = ""
-            else:
-                parts[-1] += letter
-        elif letter in "\"'":
+    parts, quote, letters = [""], "", iter(text)
+    for letter in letters:
+        if letter == "\\" and quote != "'":
+            parts[-1] += next(letters, letter)
+        elif letter == quote:
+            quote = ""
+        elif not quote and letter in "\"'":
             quote = letter
-        elif letter == ",":
+        elif not quote and letter == ",":
             parts.append("")
         else:
             parts[-1] += letter
-        place += 1
     if quote:
         raise ValueError(f"the quote {quote} is not closed in {text!r}")
     found: list[tuple[str, str | None]] = []
     for part in parts:
         name, equals, value = part.partition("=")
-        name = name.strip()
-        if not name:
-            if equals:
-                raise ValueError(f"a name is missing before '=' in {text!r}")
-            continue
-        found.append((name, value if equals else None))
+        if name.strip():
+            found.append((name.strip(), value if equals else None))
+        elif equals:
+            raise ValueError(f"a name is missing before '=' in {text!r}")
     return found
 
 
@@ -131,18 +121,12 @@ def parse_resources(text: str) -> dict[str, str]:
     """
     resources: dict[str, str] = {}
     for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        name = name.strip()
-        if not name and not equals:
-            continue
-        if not equals:
-            # PBS ignores a bare word such as `-l nodect`.
-            if not re.fullmatch(r"[A-Za-z_]\w*", name):
-                raise ValueError(f"{part.strip()!r} is not of the form name=value")
-            continue
-        if not re.fullmatch(_NAME, name) or not value.strip():
+        name, equals, value = (each.strip() for each in part.partition("="))
+        if not equals and (not name or re.fullmatch(r"[A-Za-z_]\w*", name)):
+            continue  # PBS ignores a bare word such as `-l nodect`
+        if not equals or not value or not re.fullmatch(_NAME, name):
             raise ValueError(f"{part.strip()!r} is not of the form name=value")
-        resources[name] = value.strip()
+        resources[name] = value
     return resources
 
 
@@ -152,19 +136,14 @@ def parse_duration(text: str) -> int:
     Raises:
         ValueError: the text has another form.
     """
-    found = re.fullmatch(
-        r"\s*(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?([0-9]{1,12})(\.[0-9]{1,6})?\s*", text
-    )
+    found = re.fullmatch(r"\s*((?:[0-9]{1,9}:){0,3}[0-9]{1,12})(\.[0-9]{1,6})?\s*", text)
     if found is None:
         raise ValueError(f"{text!r} is no time; write seconds, MM:SS or HH:MM:SS")
-    parts = [int(part) for part in found.groups()[:4] if part is not None]
-    seconds = 0
-    for part, unit in zip(reversed(parts), (1, 60, 3600, 86_400), strict=False):
-        seconds += part * unit
+    parts = reversed(found[1].split(":"))
+    seconds = sum(int(part) * unit for part, unit in zip(parts, (1, 60, 3600, 86_400), strict=False))
     if seconds > _LONGEST:
         raise ValueError(f"{text!r} is more than a hundred years")
-    fraction = int((found[5] or ".0")[1:].ljust(6, "0"))
-    return seconds * MICROSECONDS + fraction
+    return seconds * MICROSECONDS + int((found[2] or ".0")[1:].ljust(6, "0"))
 
 
 _TWO = [f"{number:02d}" for number in range(100)]
@@ -199,12 +178,11 @@ def format_size(size: int) -> str:
     """Return a number of bytes in the largest unit that divides it, at least kb: ``8gb``, ``100mb``, ``1kb``."""
     if size <= 0:
         return "0kb"
-    kilobytes = -(-size // 1024)
-    for unit in ("kb", "mb", "gb", "tb"):
-        if kilobytes % 1024 or unit == "tb":
-            return f"{kilobytes}{unit}"
-        kilobytes //= 1024
-    return f"{kilobytes}tb"  # pragma: no cover - the loop ends at tb
+    number, units = -(-size // 1024), ["kb", "mb", "gb", "tb"]
+    while number % 1024 == 0 and len(units) > 1:
+        number //= 1024
+        del units[0]
+    return f"{number}{units[0]}"
 
 
 def _count(text: str | None, name: str, least: int = 1) -> int:
@@ -233,22 +211,13 @@ def parse_select(text: str) -> tuple[ChunkOf, ...]:
             values[name] = value
         if not words and not part.strip():
             raise ValueError(f"select {text!r} has an empty part")
-        procs = _count(values.pop("ncpus", "1"), "ncpus", 0)
-        slots = values.pop("mpiprocs", None)
-        threads = values.pop("ompthreads", None)
-        memory = parse_size(values.pop("mem")) if "mem" in values else 0
+        procs = max(_count(values.pop("ncpus", "1"), "ncpus", 0), 1)
+        memory = parse_size(values.pop("mem", "0"))
+        slots, threads = values.pop("mpiprocs", "1"), values.pop("ompthreads", "0")
         for name in values:
             _refuse_typo(name, RESOURCES_OF_CHUNKS)
-        chunks.append(
-            ChunkOf(
-                count,
-                max(procs, 1),
-                memory,
-                1 if slots is None else _count(slots, "mpiprocs", 0),
-                0 if threads is None else _count(threads, "ompthreads", 0),
-                values,
-            )
-        )
+        counts = _count(slots, "mpiprocs", 0), _count(threads, "ompthreads", 0)
+        chunks.append(ChunkOf(count, procs, memory, *counts, values))
     return tuple(chunks)
 
 
@@ -342,9 +311,7 @@ def parse_place(text: str) -> tuple[str, bool]:
         elif name in _SHARINGS:
             is_exclusive = name != "shared"
         elif not name.startswith("group=") and name:
-            raise ValueError(
-                f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, group=...)"
-            )
+            raise ValueError(f"place={text}: {word!r} is not known (known: {', '.join(_PLACES + _SHARINGS)}, group=...)")
     return placing, is_exclusive
 
 
@@ -367,10 +334,11 @@ def parse_demand(resources: Mapping[str, str]) -> Demand:
     elif "procs" in resources:
         chunks = (ChunkOf(_count(resources["procs"], "procs"), 1),)
     else:
-        procs = _count(resources["ncpus"], "ncpus") if "ncpus" in resources else 1
         where = {name: resources[name] for name in ("host", "vnode") if name in resources}
-        threads = _count(resources["ompthreads"], "ompthreads", 0) if "ompthreads" in resources else 0
-        chunks = (ChunkOf(1, procs, 0, _slots(resources), threads, where),)
+        procs = _count(resources.get("ncpus", "1"), "ncpus")
+        threads = _count(resources.get("ompthreads", "0"), "ompthreads", 0)
+        slots = _count(resources.get("mpiprocs", "1"), "mpiprocs")
+        chunks = (ChunkOf(1, procs, 0, slots, threads, where),)
     chunks = _with_memory(chunks, resources)
     place = resources.get("place") or implied_place(resources)
     placing, is_exclusive = parse_place(place)
@@ -396,10 +364,6 @@ def _with_memory(chunks: tuple[ChunkOf, ...], resources: Mapping[str, str]) -> t
         return chunks
     share = -(-total // sum(chunk.count for chunk in chunks))
     return tuple(msgspec.structs.replace(chunk, memory=share + each * chunk.procs) for chunk in chunks)
-
-
-def _slots(resources: Mapping[str, str]) -> int:
-    return _count(resources["mpiprocs"], "mpiprocs") if "mpiprocs" in resources else 1
 
 
 def listed_resources(resources: Mapping[str, str], demand: Demand, walltime: int) -> dict[str, str]:

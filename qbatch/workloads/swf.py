@@ -155,7 +155,7 @@ class _RowReader:
 
     def feed(self, data: bytearray) -> None:
         """Read the rows of whole lines; raise InputError at a bad row unless lenient."""
-        from qbatch.planning.kernels.live import little
+        from qbatch.planning.kernels.entries import little
 
         text = np.frombuffer(data, dtype=np.uint8)
         position = 0

@@ -9,7 +9,6 @@ import numpy as np
 
 from qbatch.model.machine import one_host
 from qbatch.planning import search as searching
-from qbatch.planning.kernels import discrepancy
 from qbatch.planning.kernels.profile import add, new_profile
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
@@ -46,10 +45,8 @@ def placements(count: int) -> float:
         procs = int(min(left, draw.integers(1, 9)))
         add(base, 0, int(draw.integers(1, 40_000)) * _SECOND, -procs)
         left -= procs
-    jobs = np.empty(count, discrepancy.SEARCHED_JOB)
-    jobs["procs"] = 2 ** draw.integers(0, 7, count)
-    jobs["estimate"] = jobs["booked"] = draw.integers(600, 60_000, count) * _SECOND
-    jobs["age"] = draw.integers(0, 50_000, count) * _SECOND
+    procs, estimates = 2 ** draw.integers(0, 7, count), draw.integers(600, 60_000, count) * _SECOND
+    jobs = searching.jobs_to_search(procs, estimates, -draw.integers(0, 50_000, count) * _SECOND, 1)
     rules = searching.SearchRules(budget=20_000)
     searching.search(0, base, jobs, rules)
     begun = time.perf_counter()

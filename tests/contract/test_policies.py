@@ -15,8 +15,7 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.reasons import COULD_START
 from qbatch.policies import load_policy
-from qbatch.policies.entry import PolicyEntry
-from qbatch.policies.registry import POLICIES
+from qbatch.policies.registry import POLICIES, PolicyEntry
 from qbatch.simulation.calendar import Calendar
 from tests.harness import draws, same_schedule, total_wait, workload_of
 from tests.oracle.workloads import random_jobs

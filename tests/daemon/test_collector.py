@@ -57,8 +57,8 @@ def test_a_pass_is_not_interrupted(monkeypatch: pytest.MonkeyPatch, is_in_order:
         bench = Bench()
         bench.do(ROOT, Submit(spec=Spec(script="true\n", runtime=1)))
         service: Any = SimpleNamespace(
-            core=bench.core, containment=SimpleNamespace(is_spoiled=False), failure=None, uncommitted=0,
-            journal=lambda *_: None, collect=lambda: None, pass_failed=lambda *_, **__: None,
+            core=bench.core, containment=SimpleNamespace(is_spoiled=False, pass_failed=lambda _: None), failure=None,
+            uncommitted=0, journal=lambda *_: None, collect=lambda: None, commit_soon=lambda: None,
         )  # fmt: skip
         PassDriver(service, Clock("virtual", 1.0), None).step_once()
 

@@ -47,8 +47,8 @@ def test_a_machine_file_may_be_a_cluster() -> None:
         (f"{DASK}timeout = 0\n", "line 7, key 'timeout': 0 takes hosts down at once"),
         (f'{POOL}executor = "process"\ndirectory = "/x"\n', "line 6, key 'directory': goes only with"),
         (f'{POOL}executor = "dsk"\n', "'dsk' is not known (known: process, dask)"),
-        (DASK.replace("tcp://head:8786", "head"), "line 6, key 'address': 'head' is no address of a Dask scheduler"),
-        (DASK.replace("8786", "70000"), "is no address of a Dask scheduler"),
+        (DASK.replace("tcp://head:8786", "head"), "line 6, key 'address': 'head' is not an address of a Dask scheduler"),
+        (DASK.replace("8786", "70000"), "is not an address of a Dask scheduler"),
         (f'executor = "emulated"\n{DASK}', "line 6, key 'executor': in a [[pool]] does not go together"),
     ],
 )

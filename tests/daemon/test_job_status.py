@@ -40,5 +40,5 @@ def test_an_array_without_its_subjobs_is_one_job_and_a_page_begins_after_a_job_t
             assert ([job.id for job in page.jobs], page.next) == (["1[].qbatch"], "")
             rest = session.ask(JobStatus(jobs=("1[]",), subjobs=True, after="1[7]", limit=5), Jobs)
             assert ([job.id for job in rest.jobs], rest.next) == (["1[8].qbatch", "1[9].qbatch"], "")
-            with pytest.raises(Refusal, match="none of the jobs that are asked for"):
+            with pytest.raises(Refusal, match="none of the named jobs"):
                 session.ask(JobStatus(jobs=("1[]",), subjobs=True, after="9"), Jobs)

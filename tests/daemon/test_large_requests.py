@@ -59,7 +59,7 @@ def test_submissions_are_answered_between_the_steps_of_a_large_request(tmp_path:
             count, said = answered_meanwhile(daemon, large, Outcomes)
             assert count > 5, large
             assert [each.error for each in said.outcomes] == [None]
-        assert "all counts, gates, hosts and rows agree" in check(daemon)
+        assert "all counts, run limits, hosts and rows agree" in check(daemon)
         assert made.job not in daemon.jobs(finished="no")
 
 
@@ -89,7 +89,7 @@ def test_a_large_request_that_was_under_way_at_a_kill_is_finished_after_it(tmp_p
         while array in live:
             live = daemon.jobs(finished="no")
         assert [job.name for job in live.values()] == ["STDIN"] * kills
-        assert "all counts, gates, hosts and rows agree" in check(daemon)
+        assert "all counts, run limits, hosts and rows agree" in check(daemon)
 
 
 def test_a_new_configuration_is_kept_without_a_snapshot(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from qbatch.daemon.core import passes, state_snapshot
 from qbatch.daemon.core.state import Actor, Core, Ending
 from qbatch.daemon.handlers import verbs
 from qbatch.daemon.settings import Queue, Settings, pool_on
-from qbatch.daemon.sources import LiveNetwork
+from qbatch.daemon.sources import ClosedNetworkSource
 from qbatch.model.errors import InputError
 from qbatch.policies.registry import load_policy
 from qbatch.simulation.drivers import run
@@ -70,7 +70,7 @@ def settings_of(network: Network, policy: str) -> Settings:
 def lived(network: Network, seed: int, policy: str, until: int, restarts: random.Random | None = None) -> Tasks:
     """Run the network through a live core to an instant; with ``restarts`` it is written down and read back now and then."""
     settings = settings_of(network, policy)
-    core, source = Core(settings, load_policy), LiveNetwork(network, seed, 0)
+    core, source = Core(settings, load_policy), ClosedNetworkSource(network, seed, 0)
     source.attach(core)
     ended: list[JobRecord] = []
     while True:
@@ -83,7 +83,7 @@ def lived(network: Network, seed: int, policy: str, until: int, restarts: random
         ended += [effect.record for effect in core.take_effects() if isinstance(effect, Ending)]
         if restarts is not None and restarts.random() < 0.02:
             core = state_snapshot.load(state_snapshot.dump(core), settings, load_policy)
-            source = LiveNetwork(network, seed, 0)
+            source = ClosedNetworkSource(network, seed, 0)
             source.attach(core)
 
 
@@ -94,7 +94,7 @@ OPERATOR = Actor(0, "root", "root", "manager")
 def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted(seed: int) -> None:
     network = read_network("closed:N=4,P=3,d=3,e=2,z=0.4")
     settings, draw = settings_of(network, "taskqueues"), random.Random(seed)
-    core, source = Core(settings, load_policy), LiveNetwork(network, seed, 0)
+    core, source = Core(settings, load_policy), ClosedNetworkSource(network, seed, 0)
     source.attach(core)
     journal: list[bytes] = []
     written = state_snapshot.dump(core)
@@ -116,7 +116,7 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
         if draw.random() < 0.1:
             written, journal = state_snapshot.dump(core), []
         if draw.random() < 0.2:
-            twin, other = state_snapshot.load(written, settings, load_policy), LiveNetwork(network, seed, 0)
+            twin, other = state_snapshot.load(written, settings, load_policy), ClosedNetworkSource(network, seed, 0)
             for entry in journal:
                 journal_entry.apply(twin, entry)
             twin.take_effects()
@@ -132,7 +132,7 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
 
 def test_a_source_that_is_refused_does_not_stop_the_time() -> None:
     network = read_network("closed:N=2,P=2,z=0")
-    core, source = Core(settings_of(network, "taskqueues"), load_policy), LiveNetwork(network, 1, 0)
+    core, source = Core(settings_of(network, "taskqueues"), load_policy), ClosedNetworkSource(network, 1, 0)
     core.queue("batch").enabled = False
     source.attach(core)
     for _ in range(20):
@@ -145,7 +145,7 @@ def test_a_source_that_is_refused_does_not_stop_the_time() -> None:
 
 def test_an_array_whose_jobs_differ_keeps_that_when_it_is_altered() -> None:
     network = read_network("closed:N=1,P=8,tasks=normal")
-    core, source = Core(settings_of(network, "taskqueues"), load_policy), LiveNetwork(network, 1, 0)
+    core, source = Core(settings_of(network, "taskqueues"), load_policy), ClosedNetworkSource(network, 1, 0)
     source.attach(core)
     source.take(core, 0)
     passes.advance(core, 0)
@@ -182,11 +182,11 @@ def test_stations_of_several_processors_too() -> None:
 def test_a_store_of_other_jobs_is_refused() -> None:
     network = read_network("closed:N=2,P=2")
     settings = settings_of(network, "taskqueues")
-    core, source = Core(settings, load_policy), LiveNetwork(network, 1, 0)
+    core, source = Core(settings, load_policy), ClosedNetworkSource(network, 1, 0)
     source.attach(core)
     source.take(core, 0)
     with pytest.raises(InputError, match="--state DIR"):
-        LiveNetwork(network, 2, 0).attach(core)
+        ClosedNetworkSource(network, 2, 0).attach(core)
 
 
 @pytest.mark.parametrize("mode", ["x20", "virtual"])

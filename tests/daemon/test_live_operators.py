@@ -31,7 +31,7 @@ def test_a_forced_start_is_kept_over_a_crash_and_the_policy_goes_on(policy: str,
         assert on_hosts(daemon, third, fourth) == ["R (n4:ncpus=2)", last]
         assert daemon.jobs(third)[third].comment == f"started by root with qrun, not by policy {policy}"
         refused = daemon.run("qrun", second, "999", code=2).stderr.splitlines()
-        assert refused[0].startswith("qrun: Resources temporarily unavailable: there is no room for it now: it asks for 16 ")
+        assert refused[0].startswith("qrun: Resources temporarily unavailable: it cannot start now: it asks for 16 ")
         assert refused[1] == "qrun: Unknown Job Id 999.qbatch"
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import tarfile
@@ -78,7 +79,7 @@ async def _opened(directory: Path) -> None:
         shutil.copytree(directory, directory.with_name("killed"))
     finally:
         await place.close()
-        place.release()
+        os.close(place._lock)
 
 
 def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_killed_at_once(
@@ -99,5 +100,5 @@ def test_a_directory_of_a_later_version_is_refused_too_when_its_daemon_was_kille
 def test_another_database_is_none_of_qbatch(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "qbatch.db") as database:
         database.execute("CREATE TABLE other (text TEXT)")
-    with pytest.raises(StorageError, match="is no qbatch database"):
+    with pytest.raises(StorageError, match="is not a qbatch database"):
         asyncio.run(_opened(tmp_path))

@@ -181,7 +181,7 @@ def test_a_policy_is_tried_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     assert name_of(load_tried("mine:Smallest:most=5")) == "smallest-5"
-    monkeypatch.setattr(own_policies, "_Trial", None)
+    monkeypatch.setattr(own_policies, "_child_that_loads", None)
     assert name_of(load_tried("mine:Smallest:most=5")) == "smallest-5"
     assert name_of(load_tried("easy")) == "easy"
 

@@ -13,8 +13,7 @@ import typer
 
 from qbatch.cli.main import COMMANDS, app
 from qbatch.cli.manual import EXIT_CODES, PBS_COMMANDS, PBS_EXIT_CODES, VARIABLES, _context
-from qbatch.cli.pbs.command import code_of
-from qbatch.cli.pbs.help_page import help_of
+from qbatch.cli.pbs.command import code_of, help_of
 from qbatch.cli.pbs.start import command_of
 from qbatch.daemon.settings import KEYS
 from qbatch.metrics.table import METRICS

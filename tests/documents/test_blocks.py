@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 import typer
 import yaml
+from matplotlib.testing.compare import compare_images
 
 from qbatch.cli.main import app
 from qbatch.daemon.config import read_config
@@ -28,6 +30,9 @@ from tests.daemon.harness import Daemon
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_of, commands, every_block
 from tests.documents.terminal import TypedShell
 from tests.workloads.accounting.samples import BASE, SACCT_HEADER, Sample, pbs_pro, slurm
+
+PHOTOGRAPHED = {"report.png"}
+"""Pictures of a page in a browser after some clicks, made by hand."""
 
 LANGUAGES = {"bash", "python", "toml", "sh", "text", "yaml", "dockerfile", "json", "csv", "mermaid"}
 JOBS = [Sample(n, BASE + 60 * n, 30, 120 + n, 1, 4, 600, n % 7 != 0, f"user{n % 3}", "batch") for n in range(1, 41)]
@@ -90,6 +95,17 @@ def test_a_page_runs_from_its_first_line_to_its_last(
                 said, code = shell.type(line)
                 assert code == 0, f"{block.name}: {line}\n{said}"
                 assert "Traceback" not in said, f"{block.name}: {line}\n{said}"
+    for name in re.findall(r"!\[[^]]*\]\([^)]*\bimages/([^)]+\.png)\)", (ROOT / document).read_text(encoding="utf-8")):
+        assert is_drawn_as_shown(tmp_path / name, ROOT / "docs" / "images" / name), name
+
+
+def is_drawn_as_shown(drawn: Path, shown: Path) -> bool:
+    """Return whether the commands of a page draw the picture that the page shows (QBATCH_NEW_PICTURES=1: keep the new one)."""
+    if drawn.name in PHOTOGRAPHED:
+        return shown.is_file()
+    if os.environ.get("QBATCH_NEW_PICTURES"):
+        shutil.copyfile(drawn, shown)
+    return compare_images(str(shown), str(drawn), tol=5) is None
 
 
 def test_a_line_that_is_not_typed_has_options_that_exist() -> None:

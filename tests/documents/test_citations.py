@@ -1,4 +1,4 @@
-"""What the code, the tests and the documents cite of docs/design.md, docs/style.md and docs/spec/ is there: file and section."""
+"""What the code, the tests and the documents cite is there: sections of the specification and the design, files of the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.blocks import ROOT
+from tests.documents.blocks import DOCUMENTS, ROOT
 
 CITING = sorted(path for folder in ("qbatch", "tests") for path in (ROOT / folder).rglob("*.py"))
 NAMES = "papers|pbs|workloads|production|reliability|design|style"
@@ -42,3 +42,11 @@ def test_what_is_cited_is_there(path: Path) -> None:
             number = found["section"].rstrip(".")
             begins = re.compile(rf"(?:Part |Table |Worked case )?{re.escape(number)}(?![\d])", re.IGNORECASE)
             assert any(begins.match(title) for title in headings(page)), found.group()
+
+
+PATHS = re.compile(r"(?<![\w./])(?:qbatch|tests|docs|traces)/(?![\w/]*NAME)[\w./-]*\.(?:py|md|toml|swf)\b")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_of_the_code_that_a_document_names_is_there(path: Path) -> None:
+    assert [name for name in PATHS.findall(path.read_text(encoding="utf-8")) if not (ROOT / name).is_file()] == []

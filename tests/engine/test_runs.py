@@ -10,7 +10,7 @@ from qbatch.engine.engine import Engine
 from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
-from qbatch.planning.kernels import live
+from qbatch.planning.kernels import entries
 from qbatch.policies import load_policy
 from qbatch.simulation import run
 from tests.golden.cases import MACHINES, random_workload
@@ -38,7 +38,7 @@ def test_a_process_begins_in_plain_python_where_the_verbs_are_not_compiled(polic
     machine = MACHINES["hosts with memory"]
     work = random_workload(random.Random(3), machine)
     compiled = run(work, machine, load_policy(policy), driver="engine")
-    monkeypatch.setattr(live, "_is_on_disk", lambda kernel: False)
-    monkeypatch.setattr(live, "_plain_steps_left", 7)
+    monkeypatch.setattr(entries, "_is_on_disk", lambda kernel: False)
+    monkeypatch.setattr(entries, "_plain_steps_left", 7)
     assert same_schedule(compiled, run(work, machine, load_policy(policy), driver="engine"))
-    assert live._plain_steps_left == 0
+    assert entries._plain_steps_left == 0

@@ -15,7 +15,7 @@ import pytest
 
 from qbatch.daemon.warm import BIG, Warming
 from qbatch.model.errors import InputError
-from qbatch.planning.kernels import jit, live
+from qbatch.planning.kernels import entries, jit
 from qbatch.wire.paths import cache_directory
 from tests.harness import OWN_TRACES
 
@@ -184,7 +184,7 @@ def test_a_daemon_then_serves_with_plain_kernels(
     try:
         warming.before_the_first_pass(BIG)
     finally:
-        live.serve_compiled()
+        entries.serve_compiled()
     assert not warming.is_over()
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert record.getMessage().endswith("to a folder of your own; the plain form of the kernels serves")

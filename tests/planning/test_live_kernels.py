@@ -12,7 +12,7 @@ import pytest
 
 from qbatch.engine import snapshot
 from qbatch.engine.engine import Engine
-from qbatch.planning.kernels import chunks, equal_shares, jit, live, order, plan, profile
+from qbatch.planning.kernels import chunks, entries, equal_shares, jit, order, plan, profile
 from qbatch.policies import load_policy
 from tests.engine.live import MACHINES, Life, pairs
 from tests.harness import size
@@ -39,7 +39,7 @@ def fingerprint() -> str:
 SERVE_UNCOMPILED = """
 import sys
 from qbatch.planning.kernels.jit import Kernel
-from qbatch.planning.kernels.live import serve_uncompiled, serve_compiled
+from qbatch.planning.kernels.entries import serve_uncompiled, serve_compiled
 if sys.argv[1] == "before":
     serve_uncompiled()
 from tests.planning.test_live_kernels import fingerprint
@@ -82,15 +82,15 @@ def test_the_doors_of_this_process_can_be_switched_in_the_middle_of_a_life() -> 
             try:
                 for step in range(60):
                     if switches and step % 10 == 0:
-                        live.serve_uncompiled() if step % 20 == 0 else live.serve_compiled()
+                        entries.serve_uncompiled() if step % 20 == 0 else entries.serve_compiled()
                     drawn = life.next(engine)
                     assert drawn is not None
                     life.account(engine, engine.handle(*drawn))
             finally:
-                live.serve_compiled()
+                entries.serve_compiled()
             dumps.append(snapshot.dump(engine))
         assert dumps[0] == dumps[1]
-    assert live.serves_compiled()
+    assert entries.serves_compiled()
 
 
 def test_a_twin_calls_twins_only() -> None:
@@ -108,9 +108,9 @@ def test_a_twin_calls_twins_only() -> None:
                 look(value)
 
     for kernel in (plan.compress, chunks.backfill, order.in_order, profile.earliest, equal_shares.share_pass):
-        assert live.uncompiled(kernel) is live.uncompiled(kernel)
-        look(live.uncompiled(kernel))
-    assert live.uncompiled(len) is len
+        assert entries.uncompiled(kernel) is entries.uncompiled(kernel)
+        look(entries.uncompiled(kernel))
+    assert entries.uncompiled(len) is len
 
 
 COUNT_MISSES = """
@@ -166,7 +166,7 @@ def test_warming_a_policy_of_groups_compiles_its_search() -> None:
         "from qbatch.daemon.warm import warm; warm(['scojo-groups'])\n"
         "from qbatch.planning.kernels import discrepancy, slices\n"
         "print(*(len(each.signatures) for each in (discrepancy.search, discrepancy.merged, discrepancy.place_in_order,"
-        " slices.let_in, slices.guests)))"
+        " slices.fill_in, slices.of_other_classes)))"
     )
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True, env=kept)

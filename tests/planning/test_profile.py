@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qbatch.planning.kernels import host_pass
 from qbatch.planning.kernels import profile as kernels
-from qbatch.planning.kernels.live import uncompiled
+from qbatch.planning.kernels.entries import uncompiled
 
 HORIZON = 60
 CAPACITY = 9
@@ -18,6 +18,10 @@ CAPACITY = 9
 spans = st.tuples(st.integers(0, HORIZON), st.integers(0, HORIZON), st.integers(1, 4)).map(
     lambda span: (min(span[:2]), max(span[:2]), span[2])
 )
+
+
+def free_at(profile: np.ndarray, instant: int) -> int:
+    return int(profile[kernels.FREE, kernels.segment_at(profile, instant)])
 
 
 def model_of(changes: list[tuple[int, int, int]]) -> list[int]:
@@ -48,7 +52,7 @@ def fitting(model: list[int], amount: int, start: int, duration: int) -> bool:
 @given(st.lists(spans, max_size=25))
 def test_free_is_what_the_model_says_at_every_second(changes: list[tuple[int, int, int]]) -> None:
     profile = profile_of(changes)
-    assert [kernels.free_at(profile, second) for second in range(HORIZON + 1)] == model_of(changes)
+    assert [free_at(profile, second) for second in range(HORIZON + 1)] == model_of(changes)
 
 
 @given(st.lists(spans, max_size=25))
@@ -112,7 +116,7 @@ def test_all_resources_of_a_host_together(resources: list[tuple[list[tuple[int, 
 def test_forgetting_the_past_keeps_the_future(changes: list[tuple[int, int, int]], now: int) -> None:
     profile = profile_of(changes)
     kernels.forget_before(profile, now)
-    assert [kernels.free_at(profile, second) for second in range(now, HORIZON + 1)] == model_of(changes)[now:]
+    assert [free_at(profile, second) for second in range(now, HORIZON + 1)] == model_of(changes)[now:]
 
 
 @given(st.lists(spans, max_size=20), st.integers(1, CAPACITY), st.integers(1, 20), st.integers(1, HORIZON))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.planning.kernels import running
-from qbatch.planning.kernels.live import uncompiled
+from qbatch.planning.kernels.entries import uncompiled
 
 PARTS = st.lists(st.tuples(*(st.integers(0, most) for most in (20, 3, 2, 2, 20))), max_size=12)
 

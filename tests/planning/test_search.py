@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from qbatch.planning import search as searching
-from qbatch.planning.kernels import discrepancy
+from qbatch.planning.kernels.order import is_less
 from qbatch.planning.kernels.profile import add, new_profile
 from tests.policies.slice_oracle import walk
 
@@ -21,13 +21,11 @@ PROCS = 8
 
 
 def random_jobs(draw: random.Random, count: int) -> np.ndarray:
-    """Return ``[4, count]``: processors, how long it books, estimate, age."""
+    """Return jobs that were submitted before instant 0."""
     estimates = [draw.choice((60, 600, 900, 2000, 5000, 20000)) * SECOND for _ in range(count)]
-    jobs = np.empty(count, discrepancy.SEARCHED_JOB)
-    jobs["procs"] = [draw.choice((1, 2, 3, 5, 8)) for _ in range(count)]
-    jobs["booked"] = jobs["estimate"] = estimates
-    jobs["age"] = [draw.choice((0, 10, 1000, 50000)) * SECOND for _ in range(count)]
-    return jobs
+    procs = [draw.choice((1, 2, 3, 5, 8)) for _ in range(count)]
+    submits = [-draw.choice((0, 10, 1000, 50000)) * SECOND for _ in range(count)]
+    return searching.jobs_to_search(*(np.array(each, np.int64) for each in (procs, estimates, submits)), 1)
 
 
 def random_base(draw: random.Random) -> np.ndarray:
@@ -44,13 +42,13 @@ def value_of(jobs: np.ndarray, order: tuple[int, ...], base: np.ndarray, share: 
     taken = [(int(base[0, place]), int(base[0, place + 1]), PROCS - int(base[1, place])) for place in range(1, int(base[0, 0]))]
     total = 0
     for job in order:
-        procs, lasts, estimate, age = (int(value) for value in jobs[job])
+        procs, lasts, estimate, submit = (int(jobs[name][job]) for name in ("procs", "booked", "estimate", "submit"))
         for start in sorted({0, *(end for _, end, _ in taken)}):
             inside = [start, *(begin for begin, _, _ in taken if start < begin < start + lasts)]
             if all(sum(p for b, e, p in taken if b <= at < e) + procs <= PROCS for at in inside):
                 break
         taken.append((start, start + lasts, procs))
-        slowdown = Fraction(age * share + 1000 * (start + estimate), share * max(estimate, 600 * SECOND))
+        slowdown = Fraction(-submit * share + 1000 * (start + estimate), share * max(estimate, 600 * SECOND))
         total += max(1, -(-slowdown.numerator // slowdown.denominator))
     return total
 
@@ -133,8 +131,8 @@ def test_fractions_are_compared_exactly() -> None:
             other = one + Fraction(draw.choice((-1, 0, 1)), 10**6)
         other = max(other, Fraction(0))
         if max(one.numerator, one.denominator, other.numerator, other.denominator) < 2**62:
-            found = discrepancy.is_larger(one.numerator, one.denominator, other.numerator, other.denominator)
-            assert found == (one > other), (one, other)
+            found = is_less(one.numerator, one.denominator, other.numerator, other.denominator)
+            assert found == (one < other), (one, other)
 
 
 def test_among_the_last_orders_another_one_is_taken_only_if_it_is_near_in_all_and_better_in_one() -> None:

@@ -32,7 +32,7 @@ def water_fill(room: int, wanted: list[int]) -> list[int]:
     state = shares.new_state(one_host(1), (0, FOREVER, 0, 0))
     state.hosts[0].cpus = room
     for row, want in enumerate(wanted):
-        shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_GUEST, state)
+        shares.enter(0, shares.come(row, want, 0, 0, state), 0, 0, shares.NO_TRIAL, state)
     shares.find_shares(0, state)
     return state.jobs["share"][: len(wanted)].tolist()
 
@@ -261,7 +261,7 @@ def test_a_host_that_opens_is_divided() -> None:
 def test_machines_and_shadows_that_it_is_not_for_are_refused() -> None:
     with pytest.raises(UsageError, match="single_host = true"):
         Engine(Machine((Host("a", 4), Host("b", 2))), load_policy("equispatial"))
-    with pytest.raises(InputError, match="cannot be followed in shadow"):
+    with pytest.raises(InputError, match="cannot be a what-if policy"):
         parse_config('shadows = ["equispatial"]\n', "the test")
 
 

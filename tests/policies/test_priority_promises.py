@@ -17,6 +17,7 @@ from qbatch.simulation.calendar import Calendar
 from tests.contract.test_policies import MACHINES, cases
 from tests.harness import run_named, workload_of
 from tests.oracle.naive import Job as Asked
+from tests.policies.test_priority import priorities
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -48,7 +49,7 @@ def test_each_weight_weighs_its_own_measure(name: str, value: float) -> None:
     engine.handle(SECOND, [Submitted(Job(number=3, submit=SECOND, procs=1, estimate=SECOND))])
     assert list(engine.view().running) == [0, 2]
     view = engine.view().changed(now=2 * HOUR)
-    assert policy.priorities(view, view.queue).tolist() == pytest.approx([value], rel=1e-15)
+    assert priorities(policy, view) == pytest.approx([value], rel=1e-15)
 
 
 @pytest.mark.parametrize(

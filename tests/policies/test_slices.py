@@ -110,9 +110,9 @@ def test_groups_are_those_of_the_oracle_and_so_is_what_their_search_costs(policy
         calendar = Calendar(work_of(jobs), one_host(PROCS), load_policy(policy), is_audited=True)
         expected = simulate(jobs, PROCS, **_GROUPS, **GROUPS[policy])
         assert_as_the_oracle(calendar.run(), expected, seed)
-        tally = calendar.engine.view().memory.tally
-        assert (sum(tally.groups), tally.nodes, tally.pruned) == (len(expected.groups), expected.nodes, expected.pruned)
-        assert sum(tally.grouped) == sum(len(rows) for _, _, rows in expected.groups)
+        counts = calendar.engine.view().memory.counts
+        assert (sum(counts.groups), counts.nodes, counts.pruned) == (len(expected.groups), expected.nodes, expected.pruned)
+        assert sum(counts.grouped) == sum(len(rows) for _, _, rows in expected.groups)
         formed += len(expected.groups)
     assert formed > 20
 

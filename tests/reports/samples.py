@@ -145,7 +145,7 @@ def changed(schedule: Schedule, **columns: Any) -> Schedule:
 
 def result_of(*schedules: Schedule, document: dict[str, Any] | None = None, **facts: Any) -> Result:
     """Return schedules as a result, with other facts about their log and machine."""
-    return Result(schedules, document or {}).told(**facts)
+    return Result(schedules, document or {}).with_facts(**facts)
 
 
 def check_read_back(read: Schedule, written: Schedule) -> None:

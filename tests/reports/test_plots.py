@@ -106,7 +106,7 @@ def test_the_mean_use_of_a_policy_is_to_its_own_last_end(small) -> None:
 
 
 def test_a_title_of_our_own_names_the_log_and_not_its_folders(small):
-    figure = draw(small.told(name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
+    figure = draw(small.with_facts(name="/home/ada/logs/KTH-1996.swf.gz"), "wait-hist")
     assert figure.get_suptitle() == "Waits: KTH-1996"
 
 

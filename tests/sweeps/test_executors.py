@@ -16,7 +16,6 @@ import pytest
 
 from qbatch.model.errors import InputError, QbatchError, UsageError
 from qbatch.sweeps.executors import LOSSES, CaseOutcome, Place, each_outcome, place_of
-from qbatch.sweeps.kept import each_made
 
 HERE = Place(1)
 
@@ -219,9 +218,3 @@ def test_places_by_their_texts() -> None:
     assert place_of("local:3") == Place(3)
     assert place_of("local") == Place()
     assert place_of("dask=tcp://10.0.0.1:8786") == Place(address="tcp://10.0.0.1:8786")
-
-
-def test_a_study_that_fails_says_at_which_case() -> None:
-    assert dict(each_made(plain, [1, 2, 3], workers=2)) == {1: -1, 2: -2, 3: -3}
-    with pytest.raises(QbatchError, match="5: ValueError: too large"):
-        list(each_made(plain, [5], workers=1))

@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, OutputError
-from qbatch.sweeps.store import FILE, Kept, RunStore
+from qbatch.sweeps.store import FILE, CachedRun, RunStore
 
 WRITER = """
 import sys
 from pathlib import Path
-from qbatch.sweeps.store import Kept, RunStore
+from qbatch.sweeps.store import CachedRun, RunStore
 store = RunStore(Path(sys.argv[1]))
 number = 0
 while True:
-    store.put([(f"key {number}", Kept({"wait": number / 7}))])
+    store.put([(f"key {number}", CachedRun({"wait": number / 7}))])
     print(number, flush=True)
     number += 1
 """
@@ -35,10 +35,10 @@ while True:
 
 def test_what_is_kept_is_found_and_replaced(tmp_path: Path) -> None:
     with RunStore(tmp_path / "runs") as store:
-        store.put([("a", Kept({"x": 1.5, "y": None})), ("b", Kept(None, "ValueError: no", 0.25))])
-        store.put([("a", Kept({"x": 2}))])
+        store.put([("a", CachedRun({"x": 1.5, "y": None})), ("b", CachedRun(None, "ValueError: no", 0.25))])
+        store.put([("a", CachedRun({"x": 2}))])
     with RunStore(tmp_path / "runs") as store:
-        assert store.find(["b", "a", "c"]) == {"a": Kept({"x": 2}), "b": Kept(None, "ValueError: no", 0.25)}
+        assert store.find(["b", "a", "c"]) == {"a": CachedRun({"x": 2}), "b": CachedRun(None, "ValueError: no", 0.25)}
         assert len(store) == 2
 
 
@@ -46,7 +46,7 @@ def test_what_is_kept_is_found_and_replaced(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False) | st.none() | st.integers(-(2**53), 2**53), max_size=40))
 def test_every_value_comes_back_the_same(tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]) -> None:
     with RunStore(tmp_path_factory.mktemp("store")) as store:
-        store.put((key, Kept(value)) for key, value in values.items())
+        store.put((key, CachedRun(value)) for key, value in values.items())
         assert {key: kept.value for key, kept in store.find([*values, "\0none"]).items()} == values
 
 
@@ -76,7 +76,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", FILE])
 def test_a_store_that_every_user_may_write_to_is_refused(tmp_path: Path, name: str) -> None:
     with RunStore(tmp_path / "runs") as store:
-        store.put([("a", Kept({"x": 1}))])
+        store.put([("a", CachedRun({"x": 1}))])
     place = tmp_path / "runs" / name
     mode = place.stat().st_mode
     place.chmod(mode | 0o002)
@@ -89,11 +89,11 @@ def test_a_store_that_every_user_may_write_to_is_refused(tmp_path: Path, name: s
 
 def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    store.put([("kept", Kept(1))])
+    store.put([("kept", CachedRun(1))])
     store._database.execute("PRAGMA max_page_count=1")
     with pytest.raises(OutputError, match=r"full.*earlier runs stay"):
-        store.put((f"more {number}", Kept("x" * 500)) for number in range(100))
-    assert store.find(["kept", "more 0"]) == {"kept": Kept(1)}
+        store.put((f"more {number}", CachedRun("x" * 500)) for number in range(100))
+    assert store.find(["kept", "more 0"]) == {"kept": CachedRun(1)}
     store.close()
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_store_is_named(tmp_path: Path) -> None:
 
 
 KEPT = {
-    f"{number:064x}": Kept({"wait_mean_s": number / 7, "jobs": number, "note": "x" * 60}, None, number / 3)
+    f"{number:064x}": CachedRun({"wait_mean_s": number / 7, "jobs": number, "note": "x" * 60}, None, number / 3)
     for number in range(40)
 }
 
@@ -157,7 +157,7 @@ def test_the_damaged_run_is_kept_again_and_then_whole(whole: Path, tmp_path: Pat
     shutil.copytree(whole.parent, folder)
     database = sqlite3.connect(folder / FILE)
     key, another = list(KEPT)[7], list(KEPT)[9]
-    database.execute("UPDATE runs SET kept = ? WHERE key = ?", (msgspec.msgpack.encode(Kept(99)), key))
+    database.execute("UPDATE runs SET kept = ? WHERE key = ?", (msgspec.msgpack.encode(CachedRun(99)), key))
     database.execute("UPDATE runs SET key = ? WHERE key = ?", ("f" * 64, another))
     database.commit()
     database.close()

@@ -79,7 +79,7 @@ def test_what_was_paged_through_stays_when_more_jobs_end(monkeypatch: Any) -> No
         for text, kept in (("rare", 4), ("procs>=7", 428), ("user=alice procs>=7", 142), ("name=rare", 4), ("2991", 1)):
             some.choose(Query(text), told.append)
             await settled(some, board, told)
-            while some.has_more:
+            while some.more:
                 some.more_history(told.append)
                 for _ in range(50):
                     await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from qbatch.tui.panels.charts import LiveChart
 from qbatch.tui.panels.jobs import JobTable, run_time, walltime_of
 from qbatch.tui.panels.status import Status
 from qbatch.tui.playback import Playback
-from qbatch.tui.tapes import open_tape
+from qbatch.tui.schedule_tape import open_tape
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 from qbatch.wire.requests import Shadow

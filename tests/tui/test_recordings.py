@@ -20,9 +20,8 @@ from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import run_time
 from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
-from qbatch.tui.schedule_tape import ScheduleTape
+from qbatch.tui.schedule_tape import ScheduleTape, open_tape
 from qbatch.tui.tape import FileTape, Picture, TapeRecorder
-from qbatch.tui.tapes import open_tape
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus

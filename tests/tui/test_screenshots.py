@@ -18,7 +18,7 @@ import pytest
 from qbatch.cli.main import run as run_command
 from qbatch.tui.app import Monitor
 from qbatch.tui.playback import Playback
-from qbatch.tui.tapes import open_tape
+from qbatch.tui.schedule_tape import open_tape
 from tests.tui.scene import Scene
 from tests.tui.test_keys import settle
 

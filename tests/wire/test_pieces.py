@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.wire.pieces import Piece, pieces_of, procs_asked, procs_now, procs_text, run_of, worked
+from qbatch.wire.pieces import Piece, pieces_of, procs_asked, procs_now, procs_text, run_of
 from qbatch.wire.records import JobRecord
 
 
@@ -24,8 +24,7 @@ def test_a_job_that_ran_through_is_one_piece_and_one_that_never_ran_none() -> No
 def test_suspensions_and_sizes_cut_it() -> None:
     job = record(started=0, ended=20, pauses=((5, 10),), sizes=((0, 2), (5, 1), (12, 3)))
     assert pieces_of(job, 0) == [Piece(0, 5, 2), Piece(10, 12, 1), Piece(12, 20, 3)]
-    assert worked(job, 0) == 10 + 2 + 24
-    assert run_of(job, 0) == 9
+    assert run_of(job, 0) == (10 + 2 + 24) // 4
 
 
 def test_the_microsecond_to_which_an_end_was_rounded_up_is_no_run_time() -> None:
@@ -49,7 +48,7 @@ def test_it_is_what_counting_every_instant_gives(length: int, edges: list[int], 
     for at in range(length):
         if not any(since <= at < until for since, until in pauses):
             total += [4, *(procs for since, procs in changes if since <= at)][-1]
-    assert worked(job, 0) == total
+    assert sum((piece.end - piece.begin) * piece.procs for piece in pieces_of(job, 0)) == total
 
 
 def test_a_resized_job_on_hosts_has_its_latest_size_of_what_it_asked_for() -> None:

@@ -19,7 +19,7 @@ from qbatch.cli.pbs.text import plain
 from qbatch.client import ClientSession, NoDaemon
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import ErrorRecord, Refusal
-from qbatch.wire.identifiers import expand_id, is_job_id
+from qbatch.wire.identifiers import expand_id
 from qbatch.wire.paths import socket_path
 from qbatch.wire.records import Outcome, Outcomes, Welcome
 from qbatch.wire.requests import Hello, Request
@@ -60,8 +60,16 @@ FLAGS = {
 Result = TypeVar("Result", bound=msgspec.Struct)
 
 
-class OptionFault(Exception):  # noqa: N818 - a fault of the caller
-    """An option is unknown or lacks its argument."""
+class UsageFault(Exception):  # noqa: N818 - a fault of the caller
+    """The command line is wrong; the command prints the message, if any, and the usage text, and exits with 2."""
+
+
+class CommandFault(Exception):  # noqa: N818 - a fault of the caller
+    """The command cannot be done; it prints one line on stderr."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Parsed(NamedTuple):
@@ -88,7 +96,7 @@ def parse_options(arguments: list[str], known: Options, stops_early: bool = Fals
     ends them.
 
     Raises:
-        OptionFault: with the text that getopt(3) prints.
+        UsageFault: with the text that getopt(3) prints.
     """
     options: list[tuple[str, str]] = []
     operands: list[str] = []
@@ -108,7 +116,7 @@ def parse_options(arguments: list[str], known: Options, stops_early: bool = Fals
             letter = word[spot]
             spot += 1
             if letter not in known:
-                raise OptionFault(f"invalid option -- '{letter}'")
+                raise UsageFault(f"invalid option -- '{letter}'")
             if not known[letter][0]:
                 options.append((letter, ""))
                 continue
@@ -118,21 +126,9 @@ def parse_options(arguments: list[str], known: Options, stops_early: bool = Fals
                 options.append((letter, arguments[place]))
                 place += 1
             else:
-                raise OptionFault(f"option requires an argument -- '{letter}'")
+                raise UsageFault(f"option requires an argument -- '{letter}'")
             break
     return Parsed(options, operands, None)
-
-
-class UsageFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command line is wrong; the command prints the message, if any, and the usage text, and exits with 2."""
-
-
-class CommandFault(Exception):  # noqa: N818 - a fault of the caller
-    """The command cannot be done; it prints one line on stderr."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Surroundings(NamedTuple):
@@ -184,16 +180,13 @@ class Call:
         return self._session
 
     def close(self) -> None:
-        """Close the connection."""
         if self._session is not None:
             self._session.close()
 
     def ask(self, request: Request, kind: type[Result]) -> Result:
-        """Send a request and return its result."""
         return self.session.ask(request, kind)
 
     def write(self, text: str) -> None:
-        """Write a text to stdout."""
         self.here.out.write(text)
 
     def complain(self, message: str, code: int = 1) -> None:
@@ -290,11 +283,10 @@ class Command(NamedTuple):
                 here.out.write(f"pbs_version = {VERSION}\n")
             return 0
         if arguments[:1] == ["--help"]:
-            from qbatch.cli.pbs.help_page import help_page
-
             here.out.write(help_page(self))
             return 0
         call: Call | None = None
+        usage = ""
         try:
             early = self.stops_early or "POSIXLY_CORRECT" in here.environment
             end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -302,31 +294,25 @@ class Command(NamedTuple):
             call = Call(self.name, parse_options([*own, *arguments[end:]], self.options, early), here, arguments)
             call.flags = frozenset(arguments[:end]).intersection(self.flags)
             return self.action(call)
-        except (UsageFault, OptionFault) as fault:
-            if str(fault):
-                here.err.write(f"{self.name}: {plain(str(fault))}\n")
-            here.err.write(f"usage: {self.usage}\n       {self.name} --help | --version\n")
-            return 2
+        except UsageFault as fault:
+            text, code = str(fault), 2
+            usage = f"usage: {self.usage}\n       {self.name} --help | --version\n"
         except CommandFault as fault:
-            here.err.write(f"{self.name}: {plain(str(fault))}\n")
-            return fault.code
+            text, code = str(fault), fault.code
         except NoDaemon as missing:
             server = here.environment.get("PBS_DEFAULT") or here.environment.get("PBS_SERVER") or "qbatch"
-            text = f"cannot connect to server {plain(server)} (errno={missing.number}): {plain(str(missing))}"
-            here.err.write(f"{self.name}: {text}\n")
-            return NO_CONNECTION
+            text, code = f"cannot connect to server {server} (errno={missing.number}): {missing}", NO_CONNECTION
         except Refusal as refusal:
-            here.err.write(f"{self.name}: {plain(worded(refusal))}\n")
-            return code_of(refusal.pbs)
+            text, code = worded(refusal), code_of(refusal.pbs)
         except QbatchError as error:
-            here.err.write(f"{self.name}: {plain(str(error))}\n")
-            return NO_CONNECTION if error.exit_code == 5 else 1
+            text, code = str(error), NO_CONNECTION if error.exit_code == 5 else 1
         finally:
             if call is not None:
                 call.close()
+        here.err.write((f"{self.name}: {plain(text)}\n" if text or not usage else "") + usage)
+        return code
 
     def main(self) -> NoReturn:
-        """Run the command in this process and end the process."""
         gc.disable()  # The process is short; its end frees all memory.
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
@@ -373,11 +359,40 @@ def code_of(pbs: int) -> int:
     return NO_CONNECTION if pbs == BAD_HOST else pbs % 256 or 1
 
 
-def is_job(operand: str) -> bool:
-    """Return whether an operand names a job (it begins with a digit) rather than a destination."""
-    return is_job_id(operand)
-
-
 def queue_of(destination: str) -> str:
     """Return the queue of ``queue``, ``queue@server`` or ``@server`` (then empty)."""
     return destination.partition("@")[0]
+
+
+def command(usage: str, options: Options | None = None) -> Callable[[Callable[[Call], int]], Command]:
+    """Return a decorator that makes a command from an action; the action's docstring becomes the description."""
+    return lambda action: Command(usage.partition(" ")[0], action.__doc__, usage, options or {}, action)
+
+
+def help_of(command: Command) -> tuple[str, list[str], list[tuple[str, str, str]]]:
+    """Return the help of a command: one line, further paragraphs, and its options as (option, argument, meaning)."""
+    first, *others = (" ".join(part.split()) for part in (command.text or "").split("\n\n"))
+    letters = sorted(command.options.items(), key=lambda pair: (pair[0].lower(), pair[0].isupper()))
+    options = [(f"-{letter}", argument, meaning) for letter, (argument, meaning) in letters]
+    options += [(flag, "", FLAGS[flag]) for flag in (*command.flags, "--help", "--version")]
+    summary = first.removeprefix(f"``{command.name}``: ").rstrip(".")
+    return summary[:1].lower() + summary[1:], [each for each in others if each], options
+
+
+def help_page(command: Command) -> str:
+    """Return the text of ``--help``."""
+    import textwrap
+
+    summary, paragraphs, options = help_of(command)
+    lines = [f"usage: {command.usage}", "", f"{summary[:1].upper()}{summary[1:]}."]
+    for paragraph in paragraphs:
+        lines += ["", *textwrap.wrap(paragraph.replace("``", ""), 100)]
+    lines += ["", "options:"]
+    for option, argument, meaning in options:
+        label = f"  {option} {argument}".rstrip()
+        rest = textwrap.wrap(meaning, 72)
+        if len(label) > 25:
+            lines.append(label)
+            label = ""
+        lines += [f"{label:<27} {rest[0]}", *(" " * 28 + line for line in rest[1:])]
+    return "\n".join(lines) + "\n"

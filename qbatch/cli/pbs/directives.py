@@ -73,41 +73,27 @@ def scan(script: str, prefix: str = "#PBS") -> Directives:
     lines: list[list[str]] = []
     own: list[list[str]] = []
     unfinished = ""
-    for number, raw in enumerate(_header(script, prefix)):
-        line = raw.strip()
-        if number == 0 and (line[:1] == ":" or line[:2] == "#!"):
+    place, is_first = 0, True
+    while place < len(script):
+        end = script.find("\n", place)
+        end = len(script) if end < 0 else end
+        line = script[place:end].strip()
+        place = end + 1
+        rest, is_start = _after(line, prefix), is_first
+        is_first = False
+        if rest is None and line and line[0] != "#" and not (is_start and line[0] == ":"):
+            break  # the first executable line
+        if is_start and (line[:1] == ":" or line[:2] == "#!"):
             continue
-        rest = _after(line, prefix)
         if rest is not None:
             rest = unfinished + rest.rstrip()
             unfinished = ""
             if rest.endswith("\\") and not rest.endswith("\\\\"):
                 unfinished = rest[:-1] + " "
-                continue
-            words = split_words(rest)
-            if words:
+            elif words := split_words(rest):
                 lines.append(words)
-            continue
-        rest = _after(line, OWN_PREFIX)
-        if rest is not None:
+        elif (rest := _after(line, OWN_PREFIX)) is not None:
             own.append(split_words(rest))
     if unfinished.strip():
         lines.append(split_words(unfinished))
     return Directives(lines, own)
-
-
-def _header(script: str, prefix: str) -> list[str]:
-    """Return the lines above the first executable one."""
-    found: list[str] = []
-    place = 0
-    while place < len(script):
-        end = script.find("\n", place)
-        end = len(script) if end < 0 else end
-        line = script[place:end]
-        place = end + 1
-        bare = line.strip()
-        is_comment = not bare or bare[0] == "#" or (not found and bare[0] == ":")
-        if not is_comment and _after(bare, prefix) is None:
-            break
-        found.append(line)
-    return found

@@ -35,25 +35,20 @@ class Look(NamedTuple):
     is_torque: bool = False
 
 
-def header(server: str, look: Look) -> str:
+def _header(server: str, look: Look) -> str:
     """Return the lines above the jobs."""
     last = "Start" if look.has_estimates else "Elap"
+    indent = " " * (sum(_WIDE_WIDTHS) + len(_WIDE_WIDTHS) if look.is_wide else 60)
     out = f"\n{plain(server)}: \n"
+    if look.has_estimates:
+        out += f"{indent}               Est\n"
+    out += f"{indent}Req'd  Req'd   {last}\n"
     if look.is_wide:
-        indent = " " * (sum(_WIDE_WIDTHS) + len(_WIDE_WIDTHS))
-        if look.has_estimates:
-            out += f"{indent}               Est\n"
-        out += f"{indent}Req'd  Req'd   {last}\n"
         out += " ".join(f"{title:<{width}}" for title, width in zip(_TITLES, _WIDE_WIDTHS, strict=True))
         out += " Memory Time  S Time\n"
-        out += " ".join("-" * width for width in _WIDE_WIDTHS) + " ------ ----- - -----\n"
-        return out
-    if look.has_estimates:
-        out += " " * 75 + "Est\n"
-    out += " " * 60 + f"Req'd  Req'd   {last}\n"
+        return out + " ".join("-" * width for width in _WIDE_WIDTHS) + " ------ ----- - -----\n"
     out += "Job ID          Username Queue    Jobname    SessID NDS TSK Memory Time  S Time\n"
-    out += "--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----\n"
-    return out
+    return out + "--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----\n"
 
 
 def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look) -> str:
@@ -61,72 +56,53 @@ def alternate_table(jobs: Iterable[JobRecord], server: str, now: int, look: Look
 
     With estimates, running jobs come first, by their start, then the others by their estimate.
     """
-    listed = list(jobs)
-    if look.has_estimates:
-        listed.sort(key=lambda job: _start_order(job))
-    rows = [_row(job, now, look) for job in listed]
-    return header(server, look) + "".join(rows) if rows else ""
+
+    def order(job: JobRecord) -> tuple[int, int]:
+        if job.state == "R" and job.started is not None:
+            return (0, job.started)
+        estimate = _estimate(job)
+        return (1, estimate) if estimate is not None else (2, 0)
+
+    rows = [_row(job, now, look) for job in (sorted(jobs, key=order) if look.has_estimates else jobs)]
+    return _header(server, look) + "".join(rows) if rows else ""
 
 
 def _estimate(job: JobRecord) -> int | None:
     return job.estimated_start if job.estimated_start is not None else job.promised
 
 
-def _start_order(job: JobRecord) -> tuple[int, int]:
-    if job.state == "R" and job.started is not None:
-        return (0, job.started)
-    estimate = _estimate(job)
-    return (1, estimate) if estimate is not None else (2, 0)
-
-
 def _row(job: JobRecord, now: int, look: Look) -> str:
     resources = job.resources
-    is_cput = "cput" in resources
-    asked = resources.get("cput" if is_cput else "walltime", BLANK)
+    time_resource = "cput" if "cput" in resources else "walltime"
     if look.has_estimates:
         has_one = job.state in ("Q", "S") or (job.started is None and job.estimated_start is not None)
         last = start_text(_estimate(job), now, look.is_wide) if has_one else "--"
+    elif used := job.used.get(time_resource, ""):
+        last = used
+    elif job.started is None or job.state in ("Q", "H", "W", "T"):
+        last = BLANK
     else:
-        last = job.used.get("cput" if is_cput else "walltime", "") or _elapsed(job, now)
+        last = clock(((job.ended if job.ended is not None else now) - job.started) // MICROSECONDS)
     tasks = resources.get("ncpus", "0")
-    cells = (
-        job.user.partition("@")[0],
-        job.queue,
-        job.name,
-        BLANK if job.session is None else str(job.session),
-        resources.get("nodect", BLANK),
-        tasks if tasks != "0" else BLANK,
-        size_in(resources["mem"], look.unit) if "mem" in resources else BLANK,
-        asked,
-        shown_state(job.state, look.is_torque),
-        last,
-    )
-    user, queue, name, *rest = cells
-    if look.is_wide:
-        line = _WIDE_ROW % (
-            shown_id(job.id, 30), whole_cell(user[:15]), whole_cell(queue[:15]), whole_cell(name[:15]), *rest
-        )  # fmt: skip
-    else:
-        line = _ROW % (
-            shown_id(job.id, 15), whole_cell(user[:8]), whole_cell(queue[:8]), whole_cell(name[:10]), *rest
-        )  # fmt: skip
+    row, widths = (_WIDE_ROW, (30, 15, 15, 15)) if look.is_wide else (_ROW, (15, 8, 8, 10))
+    names = zip((job.user.partition("@")[0], job.queue, job.name), widths[1:], strict=True)
+    line = row % (
+        shown_id(job.id, widths[0]), *(whole_cell(name[:width]) for name, width in names),
+        BLANK if job.session is None else str(job.session), resources.get("nodect", BLANK), tasks if tasks != "0" else BLANK,
+        size_in(resources["mem"], look.unit) if "mem" in resources else BLANK, resources.get(time_resource, BLANK),
+        shown_state(job.state, look.is_torque), last,
+    )  # fmt: skip
     line += " " if look.is_one_line else "\n"
     if look.has_hosts:
         line += hosts_text((torque_hosts(job) if look.is_torque else job.exec_host) or BLANK, look.is_one_line)
     if look.has_comments:
-        line += f"   {comment_text(job.comment, look.is_wide)}\n"
+        line += f"   {_comment_text(job.comment, look.is_wide)}\n"
     if look.has_estimates and job.no_estimate:
-        line += f"   {comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
+        line += f"   {_comment_text(f'No forecast: {job.no_estimate}', look.is_wide)}\n"
     return line if line.endswith("\n") else line + "\n"
 
 
-def _elapsed(job: JobRecord, now: int) -> str:
-    if job.started is None or job.state in ("Q", "H", "W", "T"):
-        return BLANK
-    return clock(((job.ended if job.ended is not None else now) - job.started) // MICROSECONDS)
-
-
-def comment_text(comment: str, is_wide: bool = False) -> str:
+def _comment_text(comment: str, is_wide: bool) -> str:
     """Return a comment for -s, cut to 74 columns (114 if wide) with ``...`` at its end, but not within a number or a date."""
     width = 114 if is_wide else 74
     shown = plain(comment[: width + 1]) or BLANK
@@ -164,8 +140,7 @@ def start_text(instant: int | None, now: int, is_wide: bool = False) -> str:
         then, today = time.localtime(instant // MICROSECONDS), time.localtime(now // MICROSECONDS)
     except (OverflowError, ValueError, OSError):
         return "?"
-    is_today = then[:3] == today[:3]
-    if is_today:
+    if then[:3] == today[:3]:
         return time.strftime("Today %H:%M" if is_wide else "%H:%M", then)
     if instant - now < 7 * _DAY * MICROSECONDS:
         day = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")[then.tm_wday]
@@ -190,20 +165,11 @@ def queue_limits_table(queues: Iterable[QueueRecord], server: str, unit: str = "
         runs = sum(queue.counts.get(letter, 0) for letter in "RSUB")
         waits = sum(queue.counts.get(letter, 0) for letter in "QHW")
         running, waiting = running + runs, waiting + waits
-        out.append(
-            _QUEUE_ROW
-            % (
-                cell(queue.name, 16),
-                "--  " if queue.max_memory is None else size_in(format_size(queue.max_memory), unit),
-                none,
-                none if queue.max_walltime is None else format_duration(queue.max_walltime),
-                "-- ",
-                runs,
-                waits,
-                none if queue.max_running is None else str(queue.max_running),
-                "E" if queue.enabled else "D",
-                "R" if queue.started else "S",
-            )
-        )
+        out.append(_QUEUE_ROW % (
+            cell(queue.name, 16), "--  " if queue.max_memory is None else size_in(format_size(queue.max_memory), unit), none,
+            none if queue.max_walltime is None else format_duration(queue.max_walltime), "-- ", runs, waits,
+            none if queue.max_running is None else str(queue.max_running), "E" if queue.enabled else "D",
+            "R" if queue.started else "S",
+        ))  # fmt: skip
     blank = " " * 47
     return "".join(out) + f"{blank}----- -----\n{blank}{running:5d} {waiting:5d}\n"

@@ -10,15 +10,9 @@ from qbatch.wire.attributes import JOB_ATTRIBUTES
 from qbatch.wire.records import DEFAULT_PROJECT, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration, format_size
 
-STATE_COUNTS = (
-    ("Transit", "T"),
-    ("Queued", "Q"),
-    ("Held", "H"),
-    ("Waiting", "W"),
-    ("Running", "R"),
-    ("Exiting", "E"),
-    ("Begun", "B"),
-)
+_STATE_COUNTS = {
+    "Transit": "T", "Queued": "Q", "Held": "H", "Waiting": "W", "Running": "RSU", "Exiting": "E", "Begun": "B",
+}  # fmt: skip
 _NAMES_OF_EXTRA = {**{each.field: each.name for each in JOB_ATTRIBUTES}, "init_dir": "init_work_dir"}
 _MOST_NUMBERS = 1000
 _TORQUE_STATES = {"F": "C", "X": "C", "M": "C", "B": "R", "U": "S"}
@@ -46,13 +40,8 @@ def shown_state(state: str, is_torque: bool) -> str:
 
 def variable_list(variables: Mapping[str, str]) -> str:
     """Return the variables as one value, ``A=1,B=x\\,y``, with a backslash before each comma and backslash."""
-    return ",".join(f"{name}={_escaped(value)}" for name, value in variables.items())
-
-
-def _escaped(value: str) -> str:
-    if "," not in value and "\\" not in value:
-        return value
-    return value.replace("\\", "\\\\").replace(",", "\\,")
+    escapes = str.maketrans({"\\": "\\\\", ",": "\\,"})
+    return ",".join(f"{name}={value.translate(escapes)}" for name, value in variables.items())
 
 
 def array_counts(counts: Mapping[str, int]) -> str:
@@ -65,8 +54,7 @@ def array_counts(counts: Mapping[str, int]) -> str:
 
 def state_counts(counts: Mapping[str, int]) -> str:
     """Return ``Transit:0 Queued:3 ...`` from counts by letter; suspended jobs count as running."""
-    more = {"R": counts.get("S", 0) + counts.get("U", 0)}
-    return "".join(f"{word}:{counts.get(letter, 0) + more.get(letter, 0)} " for word, letter in STATE_COUNTS)
+    return "".join(f"{word}:{sum(counts.get(each, 0) for each in letters)} " for word, letters in _STATE_COUNTS.items())
 
 
 def job_attributes(job: JobRecord, server: str = "", is_torque: bool = False) -> list[Attribute]:
@@ -140,17 +128,6 @@ def _add_time(found: list[Attribute], name: str, instant: int | None, resource: 
         found.append(Attribute(name, resource, ctime(instant), instant))
 
 
-def _add_deadline(found: list[Attribute], job: JobRecord) -> None:
-    """Add the deadline, the latest start that keeps it, the planned start, the slack between them, and the price."""
-    _add_time(found, "deadline", job.deadline)
-    _add_time(found, "latest_start", job.promised)
-    _add_time(found, "planned_start", job.planned)
-    if job.planned is not None and job.promised is not None:
-        _add(found, "deadline_slack", format_duration(job.promised - job.planned))
-    if job.price is not None:
-        _add(found, "price", price_text(job.price))
-
-
 def price_text(price: int) -> str:
     """Return a price in processor-hours, from millionths of them."""
     return f"{price // 1_000_000}.{price % 1_000_000:06d}"
@@ -184,7 +161,12 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
         _add(found, "array_index", job.array_index)
     _add(found, "depend", job.depend)
     if job.deadline is not None:
-        _add_deadline(found, job)
+        _add_time(found, "deadline", job.deadline)
+        _add_time(found, "latest_start", job.promised)  # the latest that keeps the deadline
+        _add_time(found, "planned_start", job.planned)
+        if job.planned is not None and job.promised is not None:
+            _add(found, "deadline_slack", format_duration(job.promised - job.planned))
+        _add(found, "price", None if job.price is None else price_text(job.price))
     if job.started is None:
         starts = (each for each in (job.estimated_start, job.planned, job.promised) if each is not None)
         _add_time(found, "estimated", next(starts, None), "start_time")
@@ -197,7 +179,8 @@ def _add_rest(found: list[Attribute], job: JobRecord, is_torque: bool) -> None:
 
 def queue_attributes(queue: QueueRecord) -> list[Attribute]:
     """Return the attributes of a queue that ``qstat -Q -f`` shows."""
-    rows: list[tuple[str, str, object]] = [
+    default = None if queue.default_walltime is None else format_duration(queue.default_walltime)
+    return _attributes([
         ("queue_type", "", queue.kind),
         ("Priority", "", queue.priority or None),
         ("total_jobs", "", queue.total),
@@ -208,23 +191,18 @@ def queue_attributes(queue: QueueRecord) -> list[Attribute]:
         ("resources_max", "mem", None if queue.max_memory is None else format_size(queue.max_memory)),
         ("resources_max", "ncpus", queue.max_procs),
         ("resources_max", "walltime", None if queue.max_walltime is None else format_duration(queue.max_walltime)),
-        (
-            "resources_default",
-            "walltime",
-            None if queue.default_walltime is None else format_duration(queue.default_walltime),
-        ),
+        ("resources_default", "walltime", default),
         ("route_destinations", "", ",".join(queue.destinations)),
         ("acl_users", "", ",".join(queue.users)),
         ("comment", "", queue.comment),
         ("enabled", "", queue.enabled),
         ("started", "", queue.started),
-    ]
-    return _attributes(rows)
+    ])  # fmt: skip
 
 
 def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
     """Return the attributes of the server that ``qstat -B -f`` shows; ``version``: that of PBS."""
-    rows: list[tuple[str, str, object]] = [
+    return _attributes([
         ("server_state", "", server.state),
         ("server_host", "", server.name),
         ("scheduling", "", server.state not in ("Idle", "Paused")),
@@ -239,14 +217,13 @@ def server_attributes(server: ServerRecord, version: str) -> list[Attribute]:
         ("qbatch_version", "", server.version),
         ("qbatch_policy", "", server.policy),
         ("qbatch_slice", "", "; ".join(f"{phase.name} on {phase.pool}" for phase in server.phases)),
-    ]
-    return _attributes(rows)
+    ])  # fmt: skip
 
 
 def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
     """Return the attributes of a host that ``pbsnodes`` shows; ``version``: that of PBS."""
     slots = [f"{job}/{place}" for place, job in enumerate(host.jobs)]
-    rows: list[tuple[str, str, object]] = [
+    return _attributes([
         ("Mom", "", host.name),
         ("ntype", "", "PBS"),
         ("state", "", host.state),
@@ -266,8 +243,7 @@ def host_attributes(host: HostRecord, version: str) -> list[Attribute]:
         ("sharing", "", "default_shared"),
         ("comment", "", host.comment),
         ("qbatch_queue", "", ", ".join(host.queue or ())),
-    ]
-    return _attributes(rows)
+    ])  # fmt: skip
 
 
 def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
@@ -276,7 +252,7 @@ def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
     seconds, free = now // MICROSECONDS, max(host.memory - host.memory_used, 0)
     memory = f",totmem={host.memory // 1024}kb,availmem={free // 1024}kb,physmem={host.memory // 1024}kb" if host.memory else ""
     jobs = " ".join(dict.fromkeys(host.jobs))
-    rows: list[tuple[str, str, object]] = [
+    return _attributes([
         ("state", "", state),
         ("power_state", "", "Running"),
         ("np", "", host.cpus),
@@ -287,8 +263,7 @@ def torque_host_attributes(host: HostRecord, now: int) -> list[Attribute]:
         ("mom_service_port", "", 15002),
         ("mom_manager_port", "", 15003),
         ("gpus", "", 0),
-    ]
-    return _attributes(rows)
+    ])  # fmt: skip
 
 
 def _attributes(rows: list[tuple[str, str, object]]) -> list[Attribute]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -83,26 +84,22 @@ def json_object(attributes: Iterable[Attribute]) -> dict[str, object]:
     return found
 
 
-def json_variables(variables: Mapping[str, str]) -> dict[str, object]:
-    """Return the variables of a job as an object."""
-    return {name: json_value("", value) for name, value in variables.items()}
+def json_document(server: str, version: str, now: int, kind: str, body: Mapping[str, object]) -> str:
+    """Return a whole ``-F json`` answer in ASCII without control characters.
 
-
-def json_document(server: str, version: str, seconds: int, body: Mapping[str, object]) -> str:
-    """Return a whole ``-F json`` answer in ASCII without control characters; ``body`` is, for example, ``{"Jobs": {...}}``."""
-    document = {"timestamp": seconds, "pbs_version": version, "pbs_server": server, **body}
-    text = msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
+    ``now`` is the server's instant in microseconds, 0 if it is not known; ``kind`` is the key of the body, for example ``Jobs``.
+    """
+    document = {"timestamp": now // MICROSECONDS or int(time.time()), "pbs_version": version, "pbs_server": server or "qbatch"}
+    shown = {**document, kind: body} if body else document
+    text = msgspec.json.format(msgspec.json.encode(shown), indent=4).decode()
     if not text.isascii() or "\x7f" in text:
         text = re.sub(r"[^\x00-\x7e]", _json_escape, text)
     return text + "\n"
 
 
 def _json_escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+    units = found[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
 def xml_text(text: str) -> str:
@@ -131,6 +128,6 @@ def xml_job(job: str, attributes: Iterable[Attribute]) -> str:
     return "".join(out) + "</Job>"
 
 
-def xml_document(jobs: Iterable[str]) -> str:
-    """Return Torque's ``<Data>`` element of jobs."""
-    return f"<Data>{''.join(jobs)}</Data>\n"
+def xml_document(jobs: Iterable[tuple[str, Iterable[Attribute]]]) -> str:
+    """Return Torque's ``<Data>`` element of jobs, from their identifiers and attributes."""
+    return f"<Data>{''.join(xml_job(job, attributes) for job, attributes in jobs)}</Data>\n"

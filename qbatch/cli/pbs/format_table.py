@@ -11,38 +11,26 @@ from qbatch.cli.pbs.format_attributes import shown_state
 from qbatch.cli.pbs.text import cell, seconds_of, whole_cell
 from qbatch.wire.records import JobRecord, QueueRecord, ServerRecord
 
-_DASHES = "----------------  ---------------- ----------------  -------- - -----\n"
-_WIDE_DASHES = "------------------------------ --------------- ---------------  -------- - ---------------\n"
-_TORQUE_DASHES = "------------------------- ---------------- --------------- -------- - -----\n"
 _QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %-4s\n"
 _SERVER_ROW = "%-16s %5s %5s %5s %5s %5s %5s %5s %5s %-10s\n"
 
 
-class Layout:
-    """A table of jobs: its header, the format of a row and the widths of id, name, user and queue."""
-
-    def __init__(self, header: str, row: str, widths: tuple[int, int, int, int]) -> None:
-        self.header = header
-        self.row = row
-        self.widths = widths
-
-
-PLAIN = Layout(
-    "Job id            Name             User              Time Use S Queue\n" + _DASHES,
+# Tables of jobs: the header, the format of a row and the widths of id, name, user and queue.
+_PLAIN = (
+    "Job id            Name             User              Time Use S Queue\n"
+    "----------------  ---------------- ----------------  -------- - -----\n",
     "%-17s %-16s %-16s  %8s %1s %-16s\n",
     (17, 16, 16, 16),
 )
-PERCENT = Layout(
-    "Job id            Name             User               % done  S Queue\n" + _DASHES, PLAIN.row, PLAIN.widths
-)
-WIDE = Layout(
-    "Job id                         Name            User             Time Use S Queue\n" + _WIDE_DASHES,
+_WIDE = (
+    "Job id                         Name            User             Time Use S Queue\n"
+    "------------------------------ --------------- ---------------  -------- - ---------------\n",
     "%-30s %-15s %-15s  %8s %1s %-15s\n",
     (30, 15, 15, 15),
 )
-WIDE_PERCENT = Layout(WIDE.header.replace(" Time Use ", "  % done  "), WIDE.row, WIDE.widths)
-TORQUE = Layout(
-    "Job ID                    Name             User            Time Use S Queue\n" + _TORQUE_DASHES,
+_TORQUE = (
+    "Job ID                    Name             User            Time Use S Queue\n"
+    "------------------------- ---------------- --------------- -------- - -----\n",
     "%-25s %-16s %-15s %8s %1s %-15s\n",
     (25, 16, 15, 15),
 )
@@ -56,42 +44,21 @@ def shown_id(job: str, width: int) -> str:
     return whole_cell(job[:width])
 
 
-def layout_of(is_wide: bool = False, is_percent: bool = False, is_torque: bool = False) -> Layout:
-    """Return the layout that the options ask for."""
-    if is_torque and not is_wide and not is_percent:
-        return TORQUE
-    if is_wide:
-        return WIDE_PERCENT if is_percent else WIDE
-    return PERCENT if is_percent else PLAIN
-
-
-def job_rows(jobs: Iterable[JobRecord], layout: Layout, is_percent: bool = False, is_torque: bool = False) -> list[str]:
-    """Return one line for each job."""
-    id_width, name_width, user_width, queue_width = layout.widths
-    row, rows = layout.row, []
-    for job in jobs:
-        time_text = percent_done(job) if is_percent else job.used.get("cput", "0")[:8]
-        rows.append(
-            row
-            % (
-                shown_id(job.id, id_width),
-                cell(job.name, name_width),
-                cell(job.user.partition("@")[0], user_width),
-                time_text or "0",
-                shown_state(job.state, is_torque)[:1],
-                cell(job.queue, queue_width),
-            )
-        )
-    return rows
-
-
 def job_table(
     jobs: Iterable[JobRecord], is_wide: bool = False, is_percent: bool = False, is_torque: bool = False
 ) -> str:
     """Return the whole table, empty if there are no jobs."""
-    layout = layout_of(is_wide, is_percent, is_torque)
-    rows = job_rows(jobs, layout, is_percent, is_torque)
-    return layout.header + "".join(rows) if rows else ""
+    header, row, widths = _WIDE if is_wide else _TORQUE if is_torque and not is_percent else _PLAIN
+    id_width, name_width, user_width, queue_width = widths
+    rows = []
+    for job in jobs:
+        id_, name, queue = shown_id(job.id, id_width), cell(job.name, name_width), cell(job.queue, queue_width)
+        time_text = percent_done(job) if is_percent else job.used.get("cput", "0")[:8] or "0"
+        state = shown_state(job.state, is_torque)[:1]
+        rows.append(row % (id_, name, cell(job.user.partition("@")[0], user_width), time_text, state, queue))
+    if is_percent:
+        header = header.replace(" Time Use ", "  % done  ")
+    return header + "".join(rows) if rows else ""
 
 
 def percent_done(job: JobRecord) -> str:
@@ -112,58 +79,29 @@ def percent_done(job: JobRecord) -> str:
     return f"{best:3d} " if best >= 0 else "-- "
 
 
-def _counts(counts: Mapping[str, int]) -> tuple[str, ...]:
-    running = counts.get("R", 0) + counts.get("S", 0) + counts.get("U", 0) + counts.get("B", 0)
-    return tuple(
-        str(each)[:5]
-        for each in (
-            counts.get("Q", 0),
-            running,
-            counts.get("H", 0),
-            counts.get("W", 0),
-            counts.get("T", 0),
-            counts.get("E", 0),
-        )
-    )
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+def _counts(counts: Mapping[str, int]) -> Iterable[str]:
+    """Yield the numbers of jobs that are queued, running, held, waiting, in transit, exiting."""
+    return (str(sum(counts.get(letter, 0) for letter in letters))[:5] for letters in ("Q", "RSUB", "H", "W", "T", "E"))
 
 
 def queue_table(queues: Iterable[QueueRecord]) -> str:
     """Return the table of ``qstat -Q``."""
-    rows = [
-        _QUEUE_ROW
-        % (
-            cell(queue.name, 16),
-            str(queue.max_running or 0)[:5],
-            str(queue.total)[:5],
-            _yes(queue.enabled),
-            _yes(queue.started),
-            *_counts(queue.counts),
-            queue.kind[:4],
-        )
-        for queue in queues
-    ]
-    if not rows:
-        return ""
+    rows = []
+    for queue in queues:
+        most, total = str(queue.max_running or 0)[:5], str(queue.total)[:5]
+        flags = ["yes" if value else "no" for value in (queue.enabled, queue.started)]
+        rows.append(_QUEUE_ROW % (cell(queue.name, 16), most, total, *flags, *_counts(queue.counts), queue.kind[:4]))
     header = (
         "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type\n"
         "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----\n"
     )
-    return header + "".join(rows)
+    return header + "".join(rows) if rows else ""
 
 
-def server_table(servers: Iterable[ServerRecord]) -> str:
+def server_table(server: ServerRecord) -> str:
     """Return the table of ``qstat -B``."""
-    rows = [
-        _SERVER_ROW
-        % (cell(server.name, 16), "0", str(server.total)[:5], *_counts(server.counts), cell(server.state, 10))
-        for server in servers
-    ]
-    header = (
+    name, total, state = cell(server.name, 16), str(server.total)[:5], cell(server.state, 10)
+    return (
         "Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
         "---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
-    )
-    return header + "".join(rows)
+    ) + _SERVER_ROW % (name, "0", total, *_counts(server.counts), state)

@@ -75,11 +75,18 @@ def _slots(call: Call) -> list[TaskPlace]:
     return slots
 
 
-def _start(program: list[str], environment: dict[str, str], directory: str) -> int:
-    """Start a task and return its process."""
+def _start(call: Call, number: int, slot: TaskPlace, program: list[str], running: dict[int, int]) -> None:
+    """Start a task, and put its process into ``running``."""
+    places = {"PBS_NODENUM": slot.node, "PBS_VNODENUM": slot.number, "PBS_TASKNUM": number + 2}
+    environment = {**call.here.environment, **{name: str(value) for name, value in places.items()}}
+    directory = environment.get("PBS_JOBDIR") or environment.get("HOME") or "/"
+    call.here.out.flush()
     process = os.fork()
     if process:
-        return process
+        running[process] = number
+        if call.given.has("v"):
+            call.write(f"pbsdsh: spawned task 0x{number:08X} on logical node {slot.number}\n")
+        return
     try:
         os.chdir(directory)
         os.execvpe(program[0], program, environment)
@@ -89,39 +96,14 @@ def _start(program: list[str], environment: dict[str, str], directory: str) -> i
         os._exit(NOT_STARTED)
 
 
-class _Tasks:
-    """The tasks of one call."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.is_verbose = call.given.has("v")
-        self.running: dict[int, int] = {}
-
-    def start(self, number: int, slot: TaskPlace, program: list[str]) -> None:
-        here = self.call.here
-        places = {"PBS_NODENUM": slot.node, "PBS_VNODENUM": slot.number, "PBS_TASKNUM": number + 2}
-        environment = {**here.environment, **{name: str(value) for name, value in places.items()}}
-        directory = environment.get("PBS_JOBDIR") or environment.get("HOME") or "/"
-        here.out.flush()
-        process = _start(program, environment, directory)
-        self.running[process] = number
-        if self.is_verbose:
-            self.call.write(f"pbsdsh: spawned task 0x{number:08X} on logical node {slot.number}\n")
-
-    def wait(self) -> None:
-        """Wait until all running tasks have ended, and report those that failed."""
-        while self.running:
-            process, how = os.waitpid(-1, 0)
-            number = self.running.pop(process, None)
-            status = os.waitstatus_to_exitcode(how)
-            if number is not None and (status or self.is_verbose):
-                shown = status if status >= 0 else 256 - status
-                self.call.write(f"pbsdsh: task 0x{number:08X} exit status {shown}\n")
-
-    def end(self, signal: int) -> None:
-        for process, number in self.running.items():
-            self.call.write(f"pbsdsh: killing task 0x{number:08X} signal {signal}\n")
-            os.kill(process, signal)
+def _wait(call: Call, running: dict[int, int]) -> None:
+    """Wait until all running tasks (process: number) have ended, and report those that failed."""
+    while running:
+        process, how = os.waitpid(-1, 0)
+        number = running.pop(process, None)
+        status = os.waitstatus_to_exitcode(how)
+        if number is not None and (status or call.given.has("v")):
+            call.write(f"pbsdsh: task 0x{number:08X} exit status {status if status >= 0 else 256 - status}\n")
 
 
 def _act(call: Call) -> int:
@@ -133,7 +115,7 @@ def _act(call: Call) -> int:
     if not program or (copies is not None and index is not None):
         raise UsageFault("conflicting options." if program else "no program is named")
     places = chosen(_slots(call), copies, index)
-    tasks = _Tasks(call)
+    running: dict[int, int] = {}
 
     def interrupted(number: int, _: object) -> NoReturn:
         raise _Interrupted(number)
@@ -142,13 +124,15 @@ def _act(call: Call) -> int:
         signal.signal(each, interrupted)
     try:
         for number, slot in enumerate(places):
-            tasks.start(number, slot, program)
+            _start(call, number, slot, program, running)
             if given.has("s") and not given.has("o"):
-                tasks.wait()
+                _wait(call, running)
         if not given.has("o"):
-            tasks.wait()
+            _wait(call, running)
     except _Interrupted as interruption:
-        tasks.end(interruption.number)
+        for process, number in running.items():
+            call.write(f"pbsdsh: killing task 0x{number:08X} signal {interruption.number}\n")
+            os.kill(process, interruption.number)
         return 1
     return 0
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from qbatch.cli.pbs.command import TAKEN, VERSION, Call, Command, UsageFault, code_of
 from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, torque_host_attributes
 from qbatch.cli.pbs.format_full import json_document, json_object, separated
-from qbatch.cli.pbs.text import MICROSECONDS, cell, plain, whole_cell
+from qbatch.cli.pbs.text import cell, plain, whole_cell
 from qbatch.wire.records import HostRecord, Hosts, Outcomes
 from qbatch.wire.requests import HostControl, HostStatus
 
 _Value = str | int | list[str]
 
 
-class NodeColumn(NamedTuple):
-    """A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: flush left; 0: any
-    width).  Source: OpenPBS, pbsnodes.c, prt_node_summary."""
-
-    dsv: str
-    json: str
-    width: int
-
+NodeColumn = tuple[str, str, int]
+"""A column of a summary: its name with ``-F dsv``, its name with ``-F json``, its width (negative: flush left; 0: any width).
+Source: OpenPBS, pbsnodes.c, prt_node_summary."""
 
 _HEADER = (
     "vnode           state           OS       hardware host            queue        mem     ncpus   nmics   ngpus  "
@@ -31,26 +24,20 @@ _HEADER = (
     "--------------- --------------- -------- -------- --------------- ---------- -------- ------- ------- ------- "
     "---------\n"
 )
-_COLUMNS = tuple(
-    NodeColumn(*each)
-    for each in (
-        ("vnode", "", -15), ("state", "State", -15), ("OS", "OS", -8), ("hardware", "hardware", -8), ("host", "host", -15),
-        ("queue", "queue", -10), ("mem", "Memory", 8), ("ncpus", "ncpus", 7), ("nmics", "nmics", 7), ("ngpus", "ngpus", 7),
-        ("comment", "comment", 0),
-    )
+_COLUMNS: tuple[NodeColumn, ...] = (
+    ("vnode", "", -15), ("state", "State", -15), ("OS", "OS", -8), ("hardware", "hardware", -8), ("host", "host", -15),
+    ("queue", "queue", -10), ("mem", "Memory", 8), ("ncpus", "ncpus", 7), ("nmics", "nmics", 7), ("ngpus", "ngpus", 7),
+    ("comment", "comment", 0),
 )  # fmt: skip
 _JOBS_HEADER = (
     "                                                        mem       ncpus   nmics   ngpus\n"
     "vnode           state           njobs   run   susp      f/t        f/t     f/t     f/t   jobs\n"
     "--------------- --------------- ------ ----- ------ ------------ ------- ------- ------- -------\n"
 )
-_JOBS_COLUMNS = tuple(
-    NodeColumn(*each)
-    for each in (
-        ("vnode", "", -15), ("state", "State", -15), ("njobs", "Total Jobs", 6), ("run", "Running Jobs", 5),
-        ("susp", "Suspended Jobs", 6), ("mem(f/t)", "mem f/t", 12), ("ncpus(f/t)", "ncpus f/t", 7),
-        ("nmics(f/t)", "nmics f/t", 7), ("ngpus(f/t)", "ngpus f/t", 7), ("jobs", "jobs", 0),
-    )
+_JOBS_COLUMNS: tuple[NodeColumn, ...] = (
+    ("vnode", "", -15), ("state", "State", -15), ("njobs", "Total Jobs", 6), ("run", "Running Jobs", 5),
+    ("susp", "Suspended Jobs", 6), ("mem(f/t)", "mem f/t", 12), ("ncpus(f/t)", "ncpus f/t", 7),
+    ("nmics(f/t)", "nmics f/t", 7), ("ngpus(f/t)", "ngpus f/t", 7), ("jobs", "jobs", 0),
 )  # fmt: skip
 
 
@@ -100,33 +87,30 @@ def _summary(host: HostRecord, has_jobs: bool) -> list[tuple[NodeColumn, _Value]
 
 def summary_table(hosts: Iterable[HostRecord], server: str, has_jobs: bool = False, is_long: bool = False) -> str:
     """Return the table of ``pbsnodes -S`` (``-Sj`` with jobs; ``-L`` without cutting texts)."""
-    rows = [" ".join(_cells(_summary(host, has_jobs), server, is_long)) + "\n" for host in hosts]
-    return (_JOBS_HEADER if has_jobs else _HEADER) + "".join(rows)
 
-
-def _cells(summary: list[tuple[NodeColumn, _Value]], server: str, is_long: bool) -> Iterable[str]:
-    for column, value in summary:
+    def shown(value: _Value, width: int) -> str:
         if isinstance(value, list):  # jobs, without the name of this server
-            yield ",".join(whole_cell(job.removesuffix(f".{server}")) for job in value) or "--"
-        elif column.width < 0:
-            text = str(value)
-            yield f"{whole_cell(text) if is_long else cell(text, -column.width):<{-column.width}}"
-        else:
-            yield f"{plain(str(value)):>{column.width}}" if column.width else plain(str(value))
+            return ",".join(whole_cell(job.removesuffix(f".{server}")) for job in value) or "--"
+        if width < 0:
+            return f"{whole_cell(str(value)) if is_long else cell(str(value), -width):<{-width}}"
+        return f"{plain(str(value)):>{width}}" if width else plain(str(value))
+
+    rows = [" ".join(shown(value, width) for (_, _, width), value in _summary(host, has_jobs)) + "\n" for host in hosts]
+    return (_JOBS_HEADER if has_jobs else _HEADER) + "".join(rows)
 
 
 def summary_line(host: HostRecord, has_jobs: bool, separator: str) -> str:
     """Return the record of ``pbsnodes -S -F dsv`` (``-Sj`` with jobs)."""
     words = []
-    for column, value in _summary(host, has_jobs):
+    for (name, _, _), value in _summary(host, has_jobs):
         text = ",".join(value) or "--" if isinstance(value, list) else str(value)
-        words.append(f"{column.dsv}={plain(text)}")
+        words.append(f"{name}={plain(text)}")
     return separator.join(words) + "\n"
 
 
 def summary_object(host: HostRecord, has_jobs: bool) -> dict[str, object]:
     """Return a host as an object for ``pbsnodes -S -F json`` (``-Sj`` with jobs), without its name, which is the key."""
-    return {column.json: value for column, value in _summary(host, has_jobs) if column.json}
+    return {name: value for (_, name, _), value in _summary(host, has_jobs) if name}
 
 
 USAGE = """pbsnodes [-a] [-v] [-S[j][L]] [-F json|dsv [-D sep]] [-s server] [-H] [host ...]
@@ -145,7 +129,14 @@ def _act(call: Call) -> int:
     if given.has("s") and not call.is_here(f"@{given.last('s')}"):
         return call.code
     if given.has("orc") or (given.has("C") and not given.has("alS")):
-        return _control(call, names)
+        if not names:
+            raise UsageFault("no host is named")
+        action = "drain" if given.has("o") else "resume" if given.has("rc") else "comment"
+        comment = given.last("C") if given.has("C") else None
+        for outcome in call.ask(HostControl(hosts=names, action=action, comment=comment), Outcomes).outcomes:
+            if outcome.error is not None:
+                call.complain(f"{outcome.error.message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
+        return call.code
     answer = call.ask(HostStatus(hosts=names), Hosts)
     call.write(_text(call, answer, style))
     for error in answer.errors:
@@ -163,8 +154,7 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
         found = {
             host.name: summary_object(host, has_jobs) if is_summary else host_object(host, VERSION) for host in hosts
         }
-        seconds = answer.now // MICROSECONDS or int(time.time())
-        return json_document(answer.server or "qbatch", VERSION, seconds, {"nodes": found} if found else {})
+        return json_document(answer.server, VERSION, answer.now, "nodes", found)
     if is_summary and style != "dsv":
         return summary_table(hosts, answer.server, has_jobs, given.has("L"))
     if is_summary:
@@ -174,18 +164,6 @@ def _text(call: Call, answer: Hosts, style: str) -> str:
     if call.here.is_torque:
         return "".join(block_text(host.name, torque_host_attributes(host, answer.now)) for host in hosts)
     return "".join(block_text(host.name, host_attributes(host, VERSION)) for host in hosts)
-
-
-def _control(call: Call, names: tuple[str, ...]) -> int:
-    if not names:
-        raise UsageFault("no host is named")
-    given = call.given
-    action = "drain" if given.has("o") else "resume" if given.has("rc") else "comment"
-    comment = given.last("C") if given.has("C") else None
-    for outcome in call.ask(HostControl(hosts=names, action=action, comment=comment), Outcomes).outcomes:
-        if outcome.error is not None:
-            call.complain(f"{outcome.error.message} {outcome.name}".rstrip(), code_of(outcome.error.pbs))
-    return call.code
 
 
 OPTIONS = {

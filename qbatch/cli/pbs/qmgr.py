@@ -15,7 +15,7 @@ from qbatch.cli.pbs.command import MESSAGES, VERSION, Call, Command, code_of, qu
 from qbatch.cli.pbs.format_attributes import Attribute, host_attributes, queue_attributes, server_attributes
 from qbatch.cli.pbs.format_full import full_text
 from qbatch.cli.pbs.text import plain
-from qbatch.wire.errors import Refusal
+from qbatch.wire.errors import ErrorRecord, Refusal
 from qbatch.wire.records import Hosts, Outcomes, Queues, ServerRecord
 from qbatch.wire.requests import HostControl, HostStatus, QueueControl, QueueStatus, ServerStatus
 
@@ -36,7 +36,12 @@ VERBS = ("active", "create", "delete", "exit", "export", "help", "import", "list
 KINDS = {"server": "Server", "queue": "Queue", "node": "Node"}
 """The kinds of objects, and their titles in ``list``."""
 
-SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, NOT_SUPPORTED = 1, 15002, 15003, 15029
+_TITLES = {
+    "server": "Set server attributes", "queue": "Create queues and set their attributes",
+    "node": "Create nodes and set their properties",
+}  # fmt: skip
+
+SYNTAX, UNKNOWN_ATTRIBUTE, READ_ONLY, BAD_VALUE, NOT_SUPPORTED = 1, 15002, 15003, 15014, 15029
 """The exit code of a wrong command; error numbers of PBS."""
 
 QUEUE_KEYS = {
@@ -65,6 +70,7 @@ _SHOWN_ONLY = {
 }  # fmt: skip
 """Attributes that ``print`` leaves out: the server sets them."""
 
+_PRINTED_OF_NODES = ("comment", "resources_available.ncpus", "resources_available.mem")
 _LISTS = {"managers", "operators", "acl_users", "route_destinations"}
 _NAME = r"[\w.\[\]-]*(?:@[\w.-]+)?"
 _CHANGE = re.compile(r"""\s*([\w.]+)\s*(?:(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"']+))?\s*(,|$)""")
@@ -120,20 +126,15 @@ def parse(line: str) -> Directive:
         raise SyntaxFault(f"{verb}: an object is missing ({', '.join(KINDS)})")
     kind = _known(words[1], (*KINDS, "hook", "resource", "sched"), "object")
     rest = words[2] if len(words) > 2 else ""
-    names, rest = _names(kind, rest)
-    return Directive(verb, kind, names, _changes(rest, verb))
-
-
-def _names(kind: str, rest: str) -> tuple[tuple[str, ...], str]:
-    """Split the names off what follows an object."""
+    names: tuple[str, ...] = ()
     if kind == "server":
         # Commands about the server need no name; a name is ignored if it is not an attribute.
         found = re.match(r"(@?[\w.-]+)\s+(?=[\w.]+\s*(?:[+-]?=|$))", rest)
-        return (), rest[found.end() :] if found else rest
-    found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
-    if found is None or not found[1]:
-        return (), rest
-    return tuple(found[1].split(",")), rest[found.end() :]
+    else:
+        found = re.match(rf"({_NAME}(?:,{_NAME})*)(?:\s+|$)(?![+-]?=)", rest)
+        found = found if found is not None and found[1] else None
+        names = tuple(found[1].split(",")) if found is not None else ()
+    return Directive(verb, kind, names, _changes(rest if found is None else rest[found.end() :], verb))
 
 
 def _changes(rest: str, verb: str) -> tuple[Change, ...]:
@@ -146,7 +147,7 @@ def _changes(rest: str, verb: str) -> tuple[Change, ...]:
         if bool(sign) != (verb == "set") and verb in ("set", "unset", "list", "print"):
             wanted = "attribute = value" if verb == "set" else "attribute"
             raise SyntaxFault(f"{verb} takes {wanted}, not {plain(found[0].strip(' ,'))!r}")
-        changes.append(Change(attribute, sign or "", (value or "").strip("\"'") if value else ""))
+        changes.append(Change(attribute, sign or "", (value or "").strip("\"'")))
         place = found.end()
     if verb in ("set", "unset") and not changes:
         raise SyntaxFault(f"{verb}: an attribute is missing")
@@ -198,11 +199,11 @@ class Manager:
 
     def objects(self, kind: str, names: tuple[str, ...]) -> Iterator[tuple[str, list[Attribute]]]:
         """Yield the named objects with their attributes; report those that do not exist."""
+        errors: tuple[ErrorRecord, ...] = ()
         if kind == "server":
             server = self.call.ask(ServerStatus(), ServerRecord)
             yield server.name, server_attributes(server, VERSION)
-            return
-        if kind == "queue":
+        elif kind == "queue":
             queues = self.call.ask(QueueStatus(queues=names), Queues)
             errors = queues.errors
             yield from ((queue.name, queue_attributes(queue)) for queue in queues.queues)
@@ -217,42 +218,48 @@ class Manager:
         """Yield the commands that would create these objects."""
         if kind == "server":
             yield from self.printed("queue", ())
-            yield "#\n# Set server attributes.\n#\n"
-        elif kind == "queue":
-            yield "#\n# Create queues and set their attributes.\n#\n"
-        else:
-            yield "#\n# Create nodes and set their properties.\n#\n"
+        yield f"#\n# {_TITLES[kind]}.\n#\n"
         for name, attributes in self.objects(kind, names):
             of = "server" if kind == "server" else f"{kind} {name}"
             if kind != "server":
                 yield f"#\n# Create and define {of}\n#\ncreate {of}\n"
             for each in attributes:
-                if each.name in _SHOWN_ONLY or (kind == "node" and not _is_printed(each)):
+                # A state that jobs cause is not set by a command.
+                is_set = each.full_name in _PRINTED_OF_NODES or (each.name == "state" and each.value == "offline")
+                if each.name in _SHOWN_ONLY or (kind == "node" and not is_set):
                     continue
                 parts = each.value.split(",") if each.name in _LISTS else [each.value]
                 for place, part in enumerate(parts):
-                    yield f"set {of} {each.full_name} {'+=' if place else '='} {_quoted(part)}\n"
+                    text = part if re.fullmatch(r"[\w.:@/+-]+", part) else '"' + part.replace('"', "'") + '"'
+                    yield f"set {of} {each.full_name} {'+=' if place else '='} {text}\n"
 
     def change(self, kind: str, names: tuple[str, ...], verb: str, changes: tuple[Change, ...]) -> None:
         """Set or unset attributes of each named object; change nothing if one attribute cannot be set."""
         if kind != "server" and not names:
             raise DirectiveFault(f"No Active {KINDS[kind]}s, nothing done.", NOT_SUPPORTED)
-        if kind == "queue":
-            wanted = dict(_queue_change(change, verb) for change in changes)
-            request = QueueControl(queues=names, enabled=wanted.get("enabled"), started=wanted.get("started"))
-            self.report_all(self.call.ask(request, Outcomes))
-        elif kind == "node":
-            controls = [_node_change(names, change, verb) for change in changes]
-            for control in controls:
-                self.report_all(self.call.ask(control, Outcomes))
-        else:
-            raise _fault_of("server", changes[0].attribute)
-
-    def report_all(self, answer: Outcomes) -> None:
-        """Report the errors of an answer."""
-        for outcome in answer.outcomes:
-            if outcome.error is not None:
-                self.report(outcome.name, MESSAGES.get(outcome.error.pbs, outcome.error.message), outcome.error.pbs)
+        requests: list[QueueControl | HostControl] = []
+        flags: dict[str, bool] = {}
+        for attribute, sign, given in changes:
+            name, value = attribute.lower(), given.lower()
+            if kind == "node" and name == "comment":
+                requests.append(HostControl(hosts=names, action=name, comment="" if verb == "unset" else given))
+            elif kind == "node" and name == "state" and verb != "unset":
+                if value not in ("offline", "free") or (sign != "=" and value == "free"):
+                    way_out = "(qbatch host down NAME takes a host down)"
+                    raise DirectiveFault(f"state is offline or free, not {plain(given[:40])!r} {way_out}", BAD_VALUE)
+                requests.append(HostControl(hosts=names, action="drain" if value == "offline" and sign != "-=" else "resume"))
+            elif kind == "queue" and name in ("enabled", "started") and verb != "unset":
+                if value not in ("true", "t", "1", "y", "false", "f", "0", "n") or sign != "=":
+                    raise DirectiveFault(f"{attribute} is True or False, not {plain(given[:40])!r}", BAD_VALUE)
+                flags[name] = value in ("true", "t", "1", "y")
+            else:
+                raise _fault_of(kind, attribute)
+        if flags:
+            requests.append(QueueControl(queues=names, **flags))
+        for request in requests:
+            for outcome in self.call.ask(request, Outcomes).outcomes:
+                if outcome.error is not None:
+                    self.report(outcome.name, MESSAGES.get(outcome.error.pbs, outcome.error.message), outcome.error.pbs)
 
     def report(self, name: str, message: str, pbs: int) -> None:
         """Report an error in the words of qmgr (with -z print nothing); the last error gives the exit code."""
@@ -261,59 +268,20 @@ class Manager:
             self.call.here.err.write(f"qmgr obj={plain(name)} svr=default: {plain(message)}\n")
 
 
-def _is_printed(attribute: Attribute) -> bool:
-    """Whether ``print node`` shows an attribute; states that jobs cause are not set by a command."""
-    if attribute.name == "state":
-        return attribute.value == "offline"
-    return attribute.full_name in ("comment", "resources_available.ncpus", "resources_available.mem")
-
-
-def _quoted(value: str) -> str:
-    return value if re.fullmatch(r"[\w.:@/+-]+", value) else '"' + value.replace('"', "'") + '"'
-
-
-def _is_true(change: Change) -> bool:
-    value = change.value.lower()
-    if value not in ("true", "t", "1", "y", "false", "f", "0", "n") or change.sign != "=":
-        raise DirectiveFault(f"{change.attribute} is True or False, not {plain(change.value[:40])!r}", 15014)
-    return value in ("true", "t", "1", "y")
-
-
-def _queue_change(change: Change, verb: str) -> tuple[str, bool]:
-    name = change.attribute.lower()
-    if name not in ("enabled", "started") or verb == "unset":
-        raise _fault_of("queue", change.attribute)
-    return name, _is_true(change)
-
-
-def _node_change(names: tuple[str, ...], change: Change, verb: str) -> HostControl:
-    name, value = change.attribute.lower(), change.value.lower()
-    if name == "comment":
-        return HostControl(hosts=names, action="comment", comment="" if verb == "unset" else change.value)
-    if name != "state" or verb == "unset":
-        raise _fault_of("node", change.attribute)
-    if value not in ("offline", "free") or (change.sign != "=" and value == "free"):
-        raise DirectiveFault(
-            f"state is offline or free, not {plain(change.value[:40])!r} (qbatch host down NAME takes a host down)", 15014
-        )
-    return HostControl(hosts=names, action="drain" if value == "offline" and change.sign != "-=" else "resume")
-
-
 def _fault_of(kind: str, attribute: str) -> DirectiveFault:
     """Return the fault for an attribute that cannot be set here; its text names what sets it."""
     keys, where = _KEYS[kind]
     key = keys.get(attribute.lower())
-    if key == "kill_delay":
-        where = "at the top"
     if key is not None:
+        where = "at the top" if key == "kill_delay" else where
         text = f"{attribute} is set in the configuration: the key {key} {where}, then qbatch reload"
-        return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
-    if kind == "server" and attribute.lower() == "scheduling":
+    elif kind == "server" and attribute.lower() == "scheduling":
         text = "the server always schedules; qstop QUEUE stops a queue, qbatch time pause the clock"
-        return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
-    if attribute in _SHOWN_ONLY or attribute.lower() in ("enabled", "started", "state"):
-        return DirectiveFault(f"Cannot set attribute, read only: {attribute}", READ_ONLY)
-    return DirectiveFault(f"Undefined attribute: a {kind} has no {plain(attribute[:40])}", UNKNOWN_ATTRIBUTE)
+    elif attribute in _SHOWN_ONLY or attribute.lower() in ("enabled", "started", "state"):
+        text = attribute
+    else:
+        return DirectiveFault(f"Undefined attribute: a {kind} has no {plain(attribute[:40])}", UNKNOWN_ATTRIBUTE)
+    return DirectiveFault(f"Cannot set attribute, read only: {text}", READ_ONLY)
 
 
 def _lines(call: Call) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from qbatch.cli.pbs.command import Call, Command, UsageFault, queue_of
 from qbatch.cli.pbs.submission import illegal, read_date
-from qbatch.cli.pbs.text import plain
+from qbatch.cli.pbs.text import MICROSECONDS, plain
 from qbatch.wire.attributes import BY_LETTER
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
@@ -23,22 +23,11 @@ USAGE = "\n       ".join((
 ))  # fmt: skip
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "ge": operator.ge,
-    "gt": operator.gt,
-    "le": operator.le,
-    "lt": operator.lt,
+    name: getattr(operator, name) for name in ("eq", "ne", "ge", "gt", "le", "lt")
 }
 _TIMES = {
-    "a": "not_before",
-    "c": "submitted",
-    "e": "eligible",
-    "g": "eligible",
-    "m": "modified",
-    "q": "queued",
-    "s": "started",
-}
+    "a": "not_before", "c": "submitted", "e": "eligible", "g": "eligible", "m": "modified", "q": "queued", "s": "started",
+}  # fmt: skip
 Test = Callable[[JobRecord], bool]
 
 
@@ -51,88 +40,61 @@ def _comparison(letter: str, value: str) -> tuple[Callable[[Any, Any], bool], st
     return _COMPARISONS[found[1]], value[4:]
 
 
-def _time_test(letter: str, field: str, value: str) -> Test:
-    compare, text = _comparison(letter, value)
-    asked = read_date(letter, text)
+def _resource_test(part: str) -> Test:
+    """Return the test of one part of -l: ``ncpus.ge.4``, ``walltime.lt.1:00:00``, ``place=free``."""
+    found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\.(eq|ne|ge|gt|le|lt)\.|=)(.*)", part)
+    if found is None:
+        raise illegal("l", f"{part!r} is not of the form name.op.value")
+    name, compare = found[1], _COMPARISONS[found[2] or "eq"]
+    asked = _measure(name, found[3].strip())
 
     def test(job: JobRecord) -> bool:
-        instant = getattr(job, field)
-        return instant is not None and compare(instant // 1_000_000, asked // 1_000_000)
-
-    return test
-
-
-def resource_tests(value: str) -> list[Test]:
-    """Return the tests of one -l argument: ``ncpus.ge.4,walltime.lt.1:00:00``, ``place=free``.
-
-    Raises:
-        CommandFault: a part cannot be read.
-    """
-    tests: list[Test] = []
-    for part in value.split(","):
-        found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\.(eq|ne|ge|gt|le|lt)\.|=)(.*)", part)
-        if found is None:
-            raise illegal("l", f"{part!r} is not of the form name.op.value")
-        tests.append(_resource_test(found[1], _COMPARISONS[found[2] or "eq"], found[3].strip()))
-    return tests
-
-
-def _resource_test(name: str, compare: Callable[[Any, Any], bool], text: str) -> Test:
-    asked = _measure(name, text)
-
-    def test(job: JobRecord) -> bool:
-        if name not in job.resources:
-            return False
-        has = _measure(name, job.resources[name])
+        has = _measure(name, job.resources[name]) if name in job.resources else None
         return type(has) is type(asked) and compare(has, asked)
 
     return test
 
 
 def _measure(name: str, text: str) -> int | str:
-    readers: list[Callable[[str], int]] = [int]
-    if name in ("walltime", "cput", "pcput"):
-        readers = [parse_duration]
-    elif "mem" in name or name == "file":
-        readers = [parse_size]
-    for read in readers:
-        try:
-            return read(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        if name in ("walltime", "cput", "pcput"):
+            return parse_duration(text)
+        return parse_size(text) if "mem" in name or name == "file" else int(text)
+    except ValueError:
+        return text
 
 
 def _field_test(field: str, compare: Callable[[Any, Any], bool], asked: object) -> Test:
     return lambda job: compare(getattr(job, field), asked)
 
 
-def _hold_test(asked: str) -> Test:
-    letters = set(asked.replace("n", ""))
-    return lambda job: set(job.hold.replace("n", "")) == letters
+def _time_test(field: str, compare: Callable[[Any, Any], bool], asked: int) -> Test:
+    def test(job: JobRecord) -> bool:
+        instant = getattr(job, field)
+        return instant is not None and compare(instant // MICROSECONDS, asked // MICROSECONDS)
+
+    return test
 
 
-def read_tests(call: Call) -> list[Test]:
-    """Return the tests of a job that the daemon does not make itself.
-
-    Raises:
-        CommandFault: a value is illegal.
-    """
+def _read_tests(call: Call) -> list[Test]:
+    """Return the tests of a job that the daemon does not make itself."""
     tests: list[Test] = []
     for letter, value in call.given.options:
         if letter == "l":
-            tests += resource_tests(value)
+            tests += [_resource_test(part) for part in value.split(",")]
         elif letter in "at":
             is_kind = letter == "t" and value[:1] in _TIMES
             field = _TIMES[value[0]] if is_kind else "not_before"
-            tests.append(_time_test(letter, field, value[1:] if is_kind else value))
+            compare, text = _comparison(letter, value[1:] if is_kind else value)
+            tests.append(_time_test(field, compare, read_date(letter, text)))
         elif letter == "p":
             compare, text = _comparison("p", value)
             if not re.fullmatch(r"[+-]?[0-9]{1,5}", text):
                 raise illegal("p", "a priority is a whole number")
             tests.append(_field_test(BY_LETTER[letter].field, compare, int(text)))
         elif letter == "h":
-            tests.append(_hold_test(value))
+            letters = set(value) - {"n"}
+            tests.append(lambda job, letters=letters: set(job.hold) - {"n"} == letters)  # type: ignore[misc]
         elif letter == "r":
             tests.append(_field_test(BY_LETTER[letter].field, operator.eq, value == "y"))
         elif letter in "ANPc":
@@ -148,7 +110,7 @@ def _act(call: Call) -> int:
     states = given.last("s")
     if states and not set(states) <= set(STATES):
         raise illegal("s", f"letters of {STATES}")
-    tests = read_tests(call)
+    tests = _read_tests(call)
     if not call.is_here(given.last("q")):
         return call.code
     queue = queue_of(given.last("q"))

@@ -6,16 +6,18 @@ The module imports rare formats only when they are used, because clients ask aga
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from qbatch.cli.pbs.command import FINISHED_JOB, TAKEN, VERSION, Call, Command, UsageFault, is_job, queue_of
+from qbatch.cli.pbs.command import FINISHED_JOB, TAKEN, VERSION, Call, Command, UsageFault, queue_of
 from qbatch.cli.pbs.text import MICROSECONDS
-from qbatch.wire.errors import ErrorRecord, Refusal
-from qbatch.wire.identifiers import parse_id
-from qbatch.wire.records import JobRecord, Jobs
-from qbatch.wire.requests import History, JobStatus
+from qbatch.wire.errors import Refusal
+from qbatch.wire.identifiers import is_job_id, parse_id
+from qbatch.wire.records import JobRecord, Queues, ServerRecord
+from qbatch.wire.requests import History, JobStatus, QueueStatus, ServerStatus
+
+if TYPE_CHECKING:
+    from qbatch.cli.pbs.format_attributes import Attribute
 
 USAGE = """qstat [-f] [-J] [-p] [-t] [-x] [-E] [-w] [-F json|dsv [-D sep]] [ job_identifier... | destination... ]
        qstat [-a|-i|-r|-H|-T] [-J] [-t] [-u user] [-n] [-s] [-G|-M] [-1] [-w] [ job_identifier... | destination... ]
@@ -54,6 +56,11 @@ class QstatOptions(NamedTuple):
         return self.is_torque and "x" in self.letters and not self.style
 
     @property
+    def unit(self) -> str:
+        """The unit of memory: ``g`` (-G), ``w`` (-M) or the size's own."""
+        return "g" if "G" in self.letters else "w" if "M" in self.letters else ""
+
+    @property
     def finished(self) -> str:
         """The field ``finished`` of ``JobStatus``."""
         if "H" in self.letters:
@@ -68,9 +75,12 @@ def read_options(call: Call) -> QstatOptions:
         UsageFault: options contradict each other.
     """
     pairs = [*call.given.options]
-    for letter, value in call.given.options:
-        if letter == "W":
-            pairs += _from_w(value)
+    for value in [value for letter, value in pairs if letter == "W"]:
+        flags, users_from, listed = value.partition("u")
+        if flags.strip("airHnsqGM1 "):
+            raise UsageFault(f"illegal -W value {value}")
+        pairs += [(letter, "") for letter in flags]
+        pairs += [("u", listed.strip())] if users_from else []
     letters = frozenset(letter for letter, _ in pairs)
     users: list[str] = []
     for letter, value in pairs:
@@ -94,25 +104,67 @@ def read_options(call: Call) -> QstatOptions:
     return QstatOptions(letters, style, separator, tuple(users), states, "f" in letters, call.here.is_torque)
 
 
-def _from_w(value: str) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    for place, letter in enumerate(value):
-        if letter == "u":
-            return [*pairs, ("u", value[place + 1 :].strip())]
-        if letter not in "airHnsqGM1 ":
-            raise UsageFault(f"illegal -W value {value}")
-        pairs.append((letter, ""))
-    return pairs
-
-
 def _act(call: Call) -> int:
     options = read_options(call)
-    if options.letters & {"B", "Q", "q"}:
-        from qbatch.cli.pbs import qstat_queues
-
-        return qstat_queues.show(call, options.letters, options.style, options.separator)
-    Listing(call, options).show()
+    if "B" in options.letters:
+        _show_server(call, options)
+    elif options.letters & {"Q", "q"}:
+        _show_queues(call, options)
+    else:
+        Listing(call, options).show()
     return call.code
+
+
+def _show_queues(call: Call, options: QstatOptions) -> None:
+    operands = call.given.operands + (call.given.after_dashes or [])
+    names = tuple(queue_of(operand) for operand in operands if call.is_here(operand))
+    if operands and not names:
+        return
+    answer = call.ask(QueueStatus(queues=() if "" in names else names), Queues)
+    if "q" in options.letters:
+        from qbatch.cli.pbs.format_alternate import queue_limits_table
+
+        call.write(queue_limits_table(answer.queues, answer.server, options.unit) if answer.queues else "")
+    elif options.is_full:
+        from qbatch.cli.pbs.format_attributes import queue_attributes
+
+        named = [(queue.name, queue_attributes(queue)) for queue in answer.queues]
+        call.write(_full_text("Queue", named, options, answer.server, answer.now))
+    else:
+        from qbatch.cli.pbs.format_table import queue_table
+
+        call.write(queue_table(answer.queues))
+    for error in answer.errors:
+        call.job_fault(error, "")
+
+
+def _show_server(call: Call, options: QstatOptions) -> None:
+    operands = call.given.operands + (call.given.after_dashes or [])
+    here = [call.is_here(f"@{operand.removeprefix('@')}") for operand in operands]
+    if here and not any(here):
+        return
+    server = call.ask(ServerStatus(), ServerRecord)
+    if options.is_full:
+        from qbatch.cli.pbs.format_attributes import server_attributes
+
+        now = server.clock.now if server.clock is not None else 0
+        call.write(_full_text("Server", [(server.name, server_attributes(server, VERSION))], options, server.name, now))
+    else:
+        from qbatch.cli.pbs.format_table import server_table
+
+        call.write(server_table(server))
+
+
+def _full_text(kind: str, named: list[tuple[str, list[Attribute]]], options: QstatOptions, server: str, now: int) -> str:
+    """Return all attributes of named objects in the format that the options ask for."""
+    from qbatch.cli.pbs.format_full import full_text, json_document, json_object, separated
+
+    if options.style == "json":
+        return json_document(server, VERSION, now, kind, {name: json_object(each) for name, each in named})
+    if options.style == "dsv":
+        return "".join(separated(f"{kind}: {name}", each, options.separator) for name, each in named)
+    is_wide = bool(options.letters & {"w", "1"})
+    return "".join(full_text(f"{kind}: {name}", each, is_wide) for name, each in named)
 
 
 class Listing:
@@ -132,7 +184,7 @@ class Listing:
             self._ask_queues("")
         ids: list[str] = []
         for operand in operands:
-            if is_job(operand):
+            if is_job_id(operand):
                 ids.append(operand)
                 continue
             self._ask_ids(ids)
@@ -141,39 +193,30 @@ class Listing:
         self._ask_ids(ids)
         self.call.write(self._text())
 
-    def _status(self, finished: str) -> JobStatus:
+    def _status(self, finished: str, **chosen: object) -> JobStatus:
         letters = self.options.letters
         is_table = not self.options.is_full and not self.options.is_xml and not letters & set("nsp")
         return JobStatus(
-            finished=finished,
-            subjobs="t" in letters,
-            arrays_only="J" in letters,
-            is_brief=is_table,
-            with_estimates="T" in letters,
-        )
+            finished=finished, subjobs="t" in letters, arrays_only="J" in letters, is_brief=is_table,
+            with_estimates="T" in letters, **chosen,
+        )  # type: ignore[arg-type]  # fmt: skip
 
     def _ask_ids(self, operands: list[str]) -> None:
         ids = self.call.job_ids(operands)
         finished = "also" if self.options.is_torque or self.options.finished != "no" else "no"
-        question = self._status(finished)
         for place in range(0, len(ids), _IDS_A_REQUEST):
-            self._take(_asking(question, jobs=ids[place : place + _IDS_A_REQUEST]))
+            self._take(self._status(finished, jobs=ids[place : place + _IDS_A_REQUEST]))
 
     def _ask_queues(self, destination: str) -> None:
         if not self.call.is_here(destination):
             return
-        queue = queue_of(destination)
-        question = _asking(
-            self._status(self.options.finished),
-            queues=(queue,) if queue else (),
-            users=self.options.users,
-            states=self.options.states,
-        )
+        queue, options = queue_of(destination), self.options
+        queues = (queue,) if queue else ()
         before = len(self.jobs)
         try:
-            self._take(question)
-            if self.options.is_torque and self.options.finished == "no" and not self.options.states:
-                self._take_completed(before, queue)
+            self._take(self._status(options.finished, queues=queues, users=options.users, states=options.states))
+            if options.is_torque and options.finished == "no" and not options.states:
+                self._take_completed(before, queues)
         except Refusal as refusal:
             if not queue or refusal.code != "unknown-queue":
                 raise
@@ -181,30 +224,23 @@ class Listing:
 
     def _take(self, question: JobStatus) -> None:
         for page in self.call.session.pages(question):
-            self._note(page)
+            self.server = page.server or self.server
+            self.now = page.now or self.now
+            if not page.has_history and self.options.finished != "no":
+                self.call.here.err.write("qstat: PBS is not configured to maintain job history\n")
             self.jobs += page.jobs
             for error in page.errors:
-                self._report(error)
+                if error.pbs == FINISHED_JOB:
+                    message = f"{error.job} Job has finished, use -x or -H to obtain historical job information"
+                    self.call.complain(message, FINISHED_JOB % 256)
+                else:
+                    self.call.job_fault(error, error.job)
 
-    def _note(self, page: Jobs) -> None:
-        self.server = page.server or self.server
-        self.now = page.now or self.now
-        if not page.has_history and self.options.finished != "no":
-            self.call.here.err.write("qstat: PBS is not configured to maintain job history\n")
-
-    def _report(self, error: ErrorRecord) -> None:
-        if error.pbs == FINISHED_JOB:
-            message = f"{error.job} Job has finished, use -x or -H to obtain historical job information"
-            self.call.complain(message, FINISHED_JOB % 256)
-        else:
-            self.call.job_fault(error, error.job)
-
-    def _take_completed(self, before: int, queue: str) -> None:
+    def _take_completed(self, before: int, queues: tuple[str, ...]) -> None:
         """Add the jobs that have ended lately, which Torque shows for a while."""
-        since = self.now - _KEEP_COMPLETED
         users = self.options.users
         question = History(
-            users=users if len(users) == 1 else (), queues=(queue,) if queue else (), since=since, limit=1000
+            users=users if len(users) == 1 else (), queues=queues, since=self.now - _KEEP_COMPLETED, limit=1000
         )
         known = {job.id for job in self.jobs[before:]}
         latest = (job for page in self.call.session.pages(question) for job in page.jobs)
@@ -219,79 +255,44 @@ class Listing:
         self.jobs[before:] = sorted(self.jobs[before:] + ended, key=lambda job: parse_id(job.id))
 
     def _text(self) -> str:
-        options, letters, jobs = self.options, self.options.letters, self.jobs
-        if options.is_xml:
-            return _xml_text(jobs, self.server)
-        if options.is_alternate:
-            return self._alternate_text()
-        if options.is_full:
+        options, letters, jobs, server = self.options, self.options.letters, self.jobs, self.server
+        if options.is_xml or (options.is_full and not options.is_alternate):
+            from qbatch.cli.pbs.format_attributes import job_attributes
+
             if options.style == "json":
-                return _json_text(jobs, self.server, self.now, options.is_torque)
-            return _full_text(jobs, self.server, options)
-        from qbatch.cli.pbs.format_table import job_table
+                return self._json_text()
+            named = [(job.id, job_attributes(job, server, options.is_torque)) for job in jobs]
+            if not options.is_xml:
+                return _full_text("Job Id", named, options, server, self.now)
+            from qbatch.cli.pbs.format_full import xml_document
 
-        return job_table(jobs, "w" in letters, "p" in letters, options.is_torque)
+            return xml_document(named)
+        if not options.is_alternate:
+            from qbatch.cli.pbs.format_table import job_table
 
-    def _alternate_text(self) -> str:
+            return job_table(jobs, "w" in letters, "p" in letters, options.is_torque)
         from qbatch.cli.pbs.format_alternate import Look, alternate_table
 
-        letters = self.options.letters
         look = Look(
-            unit="g" if "G" in letters else "w" if "M" in letters else "",
-            has_hosts="n" in letters,
-            has_comments="s" in letters,
-            is_one_line="1" in letters and bool(letters & {"n", "s"}),
-            has_estimates="T" in letters,
-            is_wide="w" in letters,
-            is_torque=self.options.is_torque,
-        )
-        return alternate_table(self.jobs, self.server, self.now or int(time.time() * MICROSECONDS), look)
+            unit=options.unit, has_hosts="n" in letters, has_comments="s" in letters,
+            is_one_line="1" in letters and bool(letters & {"n", "s"}), has_estimates="T" in letters,
+            is_wide="w" in letters, is_torque=options.is_torque,
+        )  # fmt: skip
+        return alternate_table(jobs, server, self.now or int(time.time() * MICROSECONDS), look)
 
+    def _json_text(self) -> str:
+        from qbatch.cli.pbs.format_attributes import job_attributes
+        from qbatch.cli.pbs.format_full import json_document, json_object, json_value
 
-def _asking(question: JobStatus, **changes: object) -> JobStatus:
-    from msgspec.structs import replace
-
-    return replace(question, **changes)
-
-
-def _full_text(jobs: Iterable[JobRecord], server: str, options: QstatOptions) -> str:
-    from qbatch.cli.pbs.format_attributes import job_attributes
-    from qbatch.cli.pbs.format_full import full_text, separated
-
-    is_wide = bool(options.letters & {"w", "1"})
-    out = []
-    for job in jobs:
-        attributes = job_attributes(job, server, options.is_torque)
-        if options.style == "dsv":
-            out.append(separated(f"Job Id: {job.id}", attributes, options.separator))
-        else:
-            out.append(full_text(f"Job Id: {job.id}", attributes, is_wide))
-    return "".join(out)
-
-
-def _json_text(jobs: Iterable[JobRecord], server: str, now: int, is_torque: bool) -> str:
-    from qbatch.cli.pbs.format_attributes import job_attributes
-    from qbatch.cli.pbs.format_full import json_document, json_object, json_variables
-
-    found: dict[str, object] = {}
-    for job in jobs:
-        # Torque's dialect has the letters of PBS here too: readers of JSON (PSI/J) do not know C.
-        shown = json_object(job_attributes(job, server))
-        if job.variables:
-            shown["Variable_List"] = json_variables(job.variables)
-        if is_torque and "Exit_status" in shown:
-            shown["exit_status"] = shown["Exit_status"]
-        found[job.id] = shown
-    seconds = now // MICROSECONDS or int(time.time())
-    return json_document(server or "qbatch", VERSION, seconds, {"Jobs": found} if found else {})
-
-
-def _xml_text(jobs: Iterable[JobRecord], server: str) -> str:
-    from qbatch.cli.pbs.format_attributes import job_attributes
-    from qbatch.cli.pbs.format_full import xml_document, xml_job
-
-    shown = [xml_job(job.id, job_attributes(job, server, True)) for job in jobs]
-    return xml_document(shown)
+        found: dict[str, object] = {}
+        for job in self.jobs:
+            # Torque's dialect has the letters of PBS here too: readers of JSON (PSI/J) do not know C.
+            shown = found[job.id] = json_object(job_attributes(job, self.server))
+            if job.variables:
+                shown["Variable_List"] = {name: json_value("", value) for name, value in job.variables.items()}
+            if self.options.is_torque and "Exit_status" in shown:
+                shown["exit_status"] = shown["Exit_status"]
+        return json_document(self.server, VERSION, self.now, "Jobs", found)
 
 
 OPTIONS = {

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from qbatch.cli.pbs.command import (
-    Call,
-    Command,
-    CommandFault,
-    OptionFault,
-    Surroundings,
-    UsageFault,
-    parse_options,
-)
+from qbatch.cli.pbs.command import Call, Command, CommandFault, Surroundings, UsageFault, parse_options
 from qbatch.cli.pbs.directives import scan
 from qbatch.cli.pbs.format_attributes import price_text
-from qbatch.cli.pbs.submission import (
-    LONGEST_NAME,
-    SUBMISSION_OPTIONS,
-    Gathered,
-    is_attribute,
-    make_spec,
-    standard_variables,
-)
+from qbatch.cli.pbs.submission import LONGEST_NAME, SUBMISSION_OPTIONS, Gathered, is_attribute, standard_variables
 from qbatch.cli.pbs.text import ctime
 from qbatch.client import ClientSession
 from qbatch.wire.records import Done, Outcomes, SubmissionRecord
@@ -43,11 +29,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 def quoted(words: list[str]) -> str:
     """Return words quoted for a shell."""
-    shown = (
-        word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'"
-        for word in words
-    )  # fmt: skip
-    return " ".join(shown)
+    return " ".join(word if word and not set(word) - _PLAIN else "'" + word.replace("'", "'\"'\"'") + "'" for word in words)
 
 
 def working_directory(here: Surroundings) -> str:
@@ -91,7 +73,12 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
         except OSError as error:
             raise CommandFault(f"script file {operands[0]}: {error.strerror}") from None
     else:
-        content = _standard_input(call)
+        stdin = call.here.stdin
+        if stdin is None:
+            raise CommandFault("there is no standard input to read a script from")
+        if stdin.isatty():
+            call.here.err.write("Job script will be read from standard input. Submit with CTRL+D.\n")
+        content = stdin.read(LONGEST_SCRIPT + 1)
     if len(content) > LONGEST_SCRIPT:
         raise CommandFault(f"the script is too long: at most {LONGEST_SCRIPT} bytes (100 MB)")
     name = "".join("_" if letter.isspace() or not letter.isprintable() else letter for letter in name)
@@ -101,31 +88,17 @@ def _script_text(call: Call) -> tuple[str | None, str, str, tuple[str, ...]]:
         return content.decode("latin-1"), "latin-1", name[:LONGEST_NAME], ()
 
 
-def _standard_input(call: Call) -> bytes:
-    stream = call.here.stdin
-    if stream is None:
-        raise CommandFault("there is no standard input to read a script from")
-    if stream.isatty():
-        call.here.err.write("Job script will be read from standard input. Submit with CTRL+D.\n")
-    return stream.read(LONGEST_SCRIPT + 1)
-
-
-def _prefix(call: Call) -> str:
-    if call.given.has("C"):
-        return call.given.last("C").strip("\"'")
-    return call.here.environment.get("PBS_DPREFIX", "") or "#PBS"
-
-
 def _take_directives(call: Call, gathered: Gathered, script: str) -> None:
+    prefix = call.given.last("C").strip("\"'") if call.given.has("C") else call.here.environment.get("PBS_DPREFIX", "") or "#PBS"
     try:
-        directives = scan(script, _prefix(call))
+        directives = scan(script, prefix)
     except ValueError as error:
         raise CommandFault(f"directive error: {error}", 2) from None
     options: list[tuple[str, str]] = []
     for words in directives.lines:
         try:
             given = parse_options(words, SUBMISSION_OPTIONS)
-        except OptionFault as fault:
+        except UsageFault as fault:
             raise CommandFault(f"directive error: {quoted(words)} ({fault})", 2) from None
         if given.after_dashes or not all(is_attribute(word) for word in given.operands):
             raise CommandFault(f"directive error: {quoted(words)}", 2)
@@ -151,21 +124,19 @@ def specification(call: Call) -> tuple[Spec, bool]:
     if script is not None:
         _take_directives(call, gathered, script)
     gathered.take(call.given.options)
-    if gathered.is_interactive:
+    if "I" in gathered.letters:
         raise CommandFault("interactive jobs are not supported yet; leave -I out and give a script", 15029 % 256)
     queue = str(gathered.fields.get("queue", ""))
-    fields: dict[str, object] = {
-        "name": name,
-        **gathered.specification(standard_variables(call.here.environment, directory, queue)),
-        "script": script,
-        "encoding": encoding,
-        "argv": command,
-        "host": os.uname().nodename,
+    fields: dict[str, Any] = {
+        "name": name, **gathered.specification(standard_variables(call.here.environment, directory, queue)),
+        "script": script, "encoding": encoding, "argv": command, "host": os.uname().nodename,
         "submit_arguments": quoted(call.arguments),
-    }
+    }  # fmt: skip
     if call.here.is_torque:
         fields["is_torque"] = True
-    return make_spec(fields), gathered.is_quiet
+    own = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
+    others = {name: str(value) for name, value in fields.items() if name not in own}
+    return Spec(**{**own, "extra": {**fields["extra"], **others}}), "z" in gathered.letters
 
 
 def uploaded(session: ClientSession, spec: Spec) -> Spec:
@@ -185,53 +156,34 @@ def uploaded(session: ClientSession, spec: Spec) -> Spec:
     for offset in range(0, len(content), _PART):
         is_last = offset + _PART >= len(content)
         data = content[offset : offset + _PART]
-        session.ask(
-            Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else ""), Done, timeout=300.0
-        )
+        request = Upload(upload=upload, offset=offset, data=data, digest=digest if is_last else "")
+        session.ask(request, Done, timeout=300.0)
     return replace(spec, script=spec.script[:_HEAD], script_digest=digest)
 
 
 def _act(call: Call) -> int:
     spec, is_quiet = specification(call)
-    if QUOTE in call.flags:
-        call.write(_quoted(call.ask(Submit(spec=spec, is_dry_run=True), SubmissionRecord)))
+    if call.flags:
+        record = call.ask(Submit(spec=spec, is_dry_run=True), SubmissionRecord)
+        lines, quote = [record.comment], record.quote
+        if quote is not None:
+            instants = {"planned_start": quote.start, "planned_end": quote.end, "earliest_deadline": quote.earliest_deadline}
+            lines += [f"    {name} = {ctime(at)}" for name, at in instants.items() if at is not None]
+            lines += [f"    price = {price_text(quote.price)}"] if quote.price is not None else []
+        call.write("\n".join(lines) + "\n")
         return 0
     spec = uploaded(call.session, spec)
     job = call.ask(Submit(spec=spec), SubmissionRecord).job
     if not is_quiet:
         call.write(f"{job}\n")
-    if spec.is_blocking:
-        call.here.out.flush()
-        return _wait(call, job)
-    return 0
-
-
-def _wait(call: Call, job: str) -> int:
+    if not spec.is_blocking:
+        return 0
+    call.here.out.flush()
     call.session.patience = 600.0  # The job runs on while its daemon restarts.
     outcomes = call.session.ask(Wait(jobs=(job,)), Outcomes, timeout=None).outcomes
-    if not outcomes:
+    if not outcomes or outcomes[0].exit_status is None or not outcomes[0].has_run:
         return NEVER_RAN
-    outcome = outcomes[0]
-    if outcome.exit_status is None or not outcome.has_run:
-        return NEVER_RAN
-    return outcome.exit_status % 256 or (1 if outcome.exit_status else 0)
+    return outcomes[0].exit_status % 256 or (1 if outcomes[0].exit_status else 0)
 
 
-def _quoted(record: SubmissionRecord) -> str:
-    """Return a quote as text: a job's planned start and end, the earliest deadline, the price."""
-    lines = [record.comment]
-    quote = record.quote
-    if quote is not None:
-        instants = {
-            "planned_start": quote.start, "planned_end": quote.end, "earliest_deadline": quote.earliest_deadline,
-        }  # fmt: skip
-        lines += [f"    {name} = {ctime(at)}" for name, at in instants.items() if at is not None]
-        if quote.price is not None:
-            lines.append(f"    price = {price_text(quote.price)}")
-    return "\n".join(lines) + "\n"
-
-
-QUOTE = "--quote"
-"""Ask what would become of the job, and submit nothing."""
-
-qsub = Command("qsub", __doc__, USAGE, SUBMISSION_OPTIONS, _act, flags=(QUOTE,))
+qsub = Command("qsub", __doc__, USAGE, SUBMISSION_OPTIONS, _act, flags=("--quote",))

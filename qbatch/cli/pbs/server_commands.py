@@ -9,8 +9,8 @@ from qbatch.cli.pbs.command import (
     CommandFault,
     UsageFault,
     code_of,
+    command,
     operands_of,
-    queue_of,
     worded,
 )
 from qbatch.wire.errors import Refusal
@@ -20,7 +20,7 @@ from qbatch.wire.requests import QueueControl, QueueStatus, Shutdown
 
 def _queue_command(name: str, text: str, *, enabled: bool | None = None, started: bool | None = None) -> Command:
     def act(call: Call) -> int:
-        names = tuple(queue_of(operand) for operand in operands_of(call) if call.is_here(operand))
+        names = tuple(operand.partition("@")[0] for operand in operands_of(call) if call.is_here(operand))
         if "" in names:  # @server: all its queues
             names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
         for outcome in call.ask(QueueControl(queues=names, enabled=enabled, started=started), Outcomes).outcomes:
@@ -49,7 +49,24 @@ MANNERS = {
 """The request for each manner."""
 
 
-def _qterm(call: Call) -> int:
+@command(
+    "qterm [-t immediate|delay|quick] [-f] [-m] [-s] [server]",
+    {
+        "f": ("", "Ignored: there is no secondary server."),
+        "F": ("", "Refused: there is no secondary server."),
+        "i": ("", "Refused: there is no secondary server."),
+        "m": ("", "Ignored: the hosts are parts of the server."),
+        "s": ("", "Ignored: the scheduler is a part of the server."),
+        "t": ("manner", "quick (the default), delay or immediate: see above."),
+    },
+)
+def qterm(call: Call) -> int:
+    """Stop the server.
+
+    With ``-t quick`` (the default) running jobs run on, and the server finds them again when it starts.  ``-t delay`` requeues
+    the rerunnable jobs and lets the others run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of this
+    server (``-s`` and ``-m`` add nothing), and there is no secondary server.
+    """
     given = call.given
     manner = given.last("t", "quick")
     if manner not in MANNERS:
@@ -64,24 +81,3 @@ def _qterm(call: Call) -> int:
     except Refusal as refusal:
         call.complain(worded(refusal), STOP_REFUSED)
     return call.code
-
-
-qterm = Command(
-    "qterm",
-    """stop the server.
-
-With ``-t quick`` (the default) running jobs run on, and the server finds them again when it starts.  ``-t delay`` requeues the
-rerunnable jobs and lets the others run on; ``-t immediate`` ends the others.  Scheduler and hosts are parts of this server
-(``-s`` and ``-m`` add nothing), and there is no secondary server.
-    """,
-    "qterm [-t immediate|delay|quick] [-f] [-m] [-s] [server]",
-    {
-        "f": ("", "Ignored: there is no secondary server."),
-        "F": ("", "Refused: there is no secondary server."),
-        "i": ("", "Refused: there is no secondary server."),
-        "m": ("", "Ignored: the hosts are parts of the server."),
-        "s": ("", "Ignored: the scheduler is a part of the server."),
-        "t": ("manner", "quick (the default), delay or immediate: see above."),
-    },
-    _qterm,
-)

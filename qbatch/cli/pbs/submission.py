@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from qbatch.cli.pbs.command import TAKEN, CommandFault, Options
 from qbatch.cli.pbs.text import MICROSECONDS
@@ -126,7 +125,7 @@ def _check(name: str, value: str) -> None:
     if name in _REFUSED:
         raise illegal("W", f"{name} cannot be honoured: {_REFUSED[name]}")
     if name == "depend":
-        check_depend(value)
+        _check_depend(value)
     elif name in ("block", "interactive", "release_nodes_on_stageout"):
         if is_true(value) and name == "interactive":
             raise illegal("W", "interactive jobs are not supported yet")
@@ -147,23 +146,8 @@ def _check(name: str, value: str) -> None:
             raise illegal("W", f"{name}: {error}") from None
 
 
-def option_value(name: str, value: str) -> str:
-    """Return the value of an attribute in the form of the option that also sets it.
-
-    Raises:
-        CommandFault: the value is illegal.
-    """
-    if name == "Rerunable":
-        return "y" if is_true(value) else "n"
-    return value
-
-
-def check_depend(value: str) -> None:
-    """Check ``afterok:12:13,afterany:9``.
-
-    Raises:
-        CommandFault: with the part.
-    """
+def _check_depend(value: str) -> None:
+    """Check ``afterok:12:13,afterany:9``."""
     for part in value.split(","):
         kind, *ids = part.strip().split(":")
         if kind not in _DEPENDENCIES or not ids:
@@ -191,13 +175,24 @@ _UNSUPPORTED = {
     "x": "it belongs to interactive jobs",
     "X": "X11 Forwarding possible only for interactive jobs",
 }
+_FORMS = {
+    "c": (r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none", "n, s, c, c=MINUTES, w, w=MINUTES or u"),
+    "j": ("oe|eo|n", "known are oe, eo, n"),
+    "k": ("[oed]+|n", "letters of oedn, n alone"),
+    "m": ("[abefjp]+|n", "letters of abefjpn, n alone"),
+    "p": ("[+-]?[0-9]{1,5}", "a priority is a whole number from -1024 to 1023"),
+    "r": ("y|n", "y or n"),
+    "R": ("[oe]+|n", "letters of oen, n alone"),
+}
+"""The form of the values of options that set one field, and its description."""
+
 _NO_PROCS = re.compile(r"(?<![^,])procs=(?![^,])")  # signac-flow 0.29 writes it for one processor
-Check = Callable[[str, str], object]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_PATH = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*:)(.*)", re.DOTALL)
 
 
 class Gathered:
-    """The options read so far; each further list of options overrides them."""
+    """The options read so far; each further list of options overrides them.  ``letters``: those that were given."""
 
     def __init__(self, directory: str, environment: Mapping[str, str], *, is_torque: bool = False) -> None:
         self.directory = directory
@@ -208,10 +203,7 @@ class Gathered:
         self.variables: dict[str, str] = {}
         self.attributes: dict[str, str] = {}
         self.extra: dict[str, str] = {}
-        self.has_environment = False
-        self.takes_whole_hosts = False
-        self.is_quiet = False
-        self.is_interactive = False
+        self.letters: set[str] = set()
 
     def take(self, options: list[tuple[str, str]]) -> None:
         """Take options in order.
@@ -220,7 +212,10 @@ class Gathered:
             CommandFault: a value is illegal.
         """
         resources: dict[str, str] = {}
-        self._go_to([value for letter, value in options if letter == "w"])
+        for value in [value for letter, value in options if letter == "w"]:
+            # Torque: the directory of the submission, also for relative paths; the job begins there unless -d names another.
+            self.directory = file_path(value, self.directory, self.environment)
+            self.extra.setdefault("init_dir", self.directory)
         for letter, value in options:
             if letter == "l":
                 if self.is_torque:
@@ -235,62 +230,69 @@ class Gathered:
         for one, other in (("select", "nodes"), ("nodes", "select")):
             if one in resources and other not in resources:
                 self.resources.pop(other, None)
-        if RESOURCE in resources:
-            resources[RESOURCE] = _deadline(resources[RESOURCE])
+        deadline = resources.get(RESOURCE)
+        if deadline is not None and re.fullmatch(r"[0-9]{4,12}(\.[0-9]{2})?", deadline):
+            from datetime import datetime
+
+            instant = datetime.fromtimestamp(read_date("l", deadline) // MICROSECONDS)
+            resources[RESOURCE] = instant.astimezone().isoformat()
+        elif deadline is not None:
+            resources[RESOURCE] = with_offset(deadline)
         self.resources.update(resources)
 
-    def _go_to(self, directories: list[str]) -> None:
-        """Take Torque's -w: it sets the directory of the submission, also for relative paths; the job begins there unless -d
-        names another."""
-        for value in directories:
-            self.directory = file_path(value, self.directory, self.environment)
-            self.extra.setdefault("init_dir", self.directory)
-
     def _take_one(self, letter: str, value: str) -> None:
-        fields = self.fields
+        fields, text = self.fields, value.strip()
+        self.letters.add(letter)
         if letter == "N":
-            fields["name"] = check_name(letter, value, self.is_torque)
-        elif letter in _READERS:
-            fields[BY_LETTER[letter].field] = _READERS[letter](letter, value)
+            fields["name"] = _checked_name(value, self.is_torque)
+        elif letter in _FORMS:
+            pattern, reason = _FORMS[letter]
+            if not re.fullmatch(pattern, text) or (letter == "p" and not -1024 <= int(text) <= 1023):
+                raise illegal(letter, reason)
+            fields[BY_LETTER[letter].field] = int(text) if letter == "p" else text == "y" if letter == "r" else text
+        elif letter in "AMPS":
+            fields[BY_LETTER[letter].field] = text
+        elif letter == "a":
+            fields[BY_LETTER[letter].field] = read_date(letter, value)
         elif letter == "q":
-            fields["queue"] = value.strip()
+            fields["queue"] = text
         elif letter in "oe":
-            fields[BY_LETTER[letter].field] = output_path(value, self.directory, self.environment)
+            # qstat only shows the host, if any: files stay on this machine.
+            host, path = _HOST_PATH.fullmatch(text), file_path(value, self.directory, self.environment)
+            fields[BY_LETTER[letter].field] = f"{host[1]}{path}" if host is not None and path else path
         elif letter == "h":
             fields["hold"] = "u"
-        elif letter == "V":
-            self.has_environment = True
         elif letter == "v":
             self._take_variables(value)
         elif letter == "W":
             self._take_attributes(value)
         elif letter in "Jt":
-            fields["array"] = _array(letter, value)
-            fields["is_torque"] = letter == "t"
-        elif letter == "n":
-            self.takes_whole_hosts = True
+            try:
+                parse_indices(value)
+            except ValueError as error:
+                raise illegal(letter, str(error)) from None
+            fields["array"], fields["is_torque"] = text, letter == "t"
         elif letter == "d":
             self.extra["init_dir"] = file_path(value, self.directory, self.environment)
         elif letter in "Fu":
             self.extra["script_arguments" if letter == "F" else "user_list"] = value
-        elif letter in _UNSUPPORTED and not (letter == "D" and value.strip() == "/"):
+        elif letter in _UNSUPPORTED and not (letter == "D" and text == "/"):
             raise CommandFault(f"-{letter} cannot be honoured: {_UNSUPPORTED[letter]}; leave it out", 2)
-        elif letter == "z":
-            self.is_quiet = True
-        elif letter == "I":
-            self.is_interactive = True
-        # The others have no effect here: -b (how long to try), -E (more variables), -f (no background process).
+        # -n, -V, -z and -I are in ``letters``.  -b (how long to try), -E (more variables) and -f have no effect here.
 
     def _take_attributes(self, value: str) -> None:
         for name, text in read_attributes(value).items():
             if name == "Hold_Types":
-                self.fields["hold"] = _letters("uosn")("W", text)
+                if not re.fullmatch("[uos]+|n", text):
+                    raise illegal("W", "letters of uosn, n alone")
+                self.fields["hold"] = text
             elif name == "Execution_Time":
                 if not re.fullmatch(r"[0-9]{1,11}", text):
                     raise illegal("W", "Execution_Time is a number of seconds since 1970")
                 self.fields["not_before"] = int(text) * MICROSECONDS
             elif BY_NAME[name].letter:
-                self._take_one(BY_NAME[name].letter, option_value(name, text))
+                value_of_option = ("y" if is_true(text) else "n") if name == "Rerunable" else text
+                self._take_one(BY_NAME[name].letter, value_of_option)
             elif name in ("stagein", "stageout") and name in self.attributes:
                 self.attributes[name] += f",{text}"
             else:
@@ -336,48 +338,38 @@ class Gathered:
         Raises:
             CommandFault: the resources cannot be read.
         """
-        if self.takes_whole_hosts:
-            self.resources.update(_on_whole_hosts(self.resources))
+        asked = self.resources
+        if "n" in self.letters and "select" in asked:  # Torque: the job takes whole hosts
+            place = asked.get("place", "")
+            if "excl" not in place:
+                asked["place"] = f"{place}:excl" if place else "excl"
+        elif "n" in self.letters:
+            nodes = asked.get("nodes", f"1:ppn={asked['ncpus']}" if "ncpus" in asked else "1")
+            asked["nodes"] = nodes if "#excl" in nodes else f"{nodes}#excl"
         try:
-            parse_demand(self.resources)
+            parse_demand(asked)
         except ValueError as error:
             raise illegal("l", str(error)) from None
-        inherited = printable(self.environment) if self.has_environment else {}
+        inherited = printable(self.environment) if "V" in self.letters else {}
         whole = {**inherited, **variables, **self.variables, "PBS_O_WORKDIR": self.directory}
-        fields = {**self.fields, **_of_attributes(self.attributes, self.extra)}
+        fields = dict(self.fields)
+        for name, value in self.attributes.items():
+            field = BY_NAME[name].field
+            if field in Spec.__struct_fields__:
+                fields[field] = field_value(name, value)
+            elif name not in _UNUSED:
+                self.extra[name] = str(field_value(name, value))
         slots = self.extra.pop("max_run_subjobs", "")
         if slots and fields.get("array") and "%" not in str(fields["array"]):
             fields["array"] = f"{fields['array']}%{slots}"
-        fields["resources"] = self.resources
-        fields["variables"] = {name: value for name, value in whole.items() if "\0" not in name + value}
-        fields["extra"] = self.extra
-        fields["directory"] = self.directory
-        return fields
-
-
-def _on_whole_hosts(resources: Mapping[str, str]) -> dict[str, str]:
-    """Return the resources that ``-n`` (Torque: whole hosts) changes."""
-    if "select" in resources:
-        place = resources.get("place", "")
-        return {} if "excl" in place else {"place": f"{place}:excl" if place else "excl"}
-    nodes = resources.get("nodes", f"1:ppn={resources['ncpus']}" if "ncpus" in resources else "1")
-    return {} if "#excl" in nodes else {"nodes": f"{nodes}#excl"}
+        variables = {name: value for name, value in whole.items() if "\0" not in name + value}
+        return {**fields, "resources": asked, "variables": variables, "extra": self.extra, "directory": self.directory}
 
 
 def printable(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables in UTF-8; the protocol cannot carry others."""
-    return {name: value for name, value in environment.items() if is_text(name) and is_text(value)}
-
-
-def is_text(text: str) -> bool:
-    """Return whether a text from the system is UTF-8."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    # Bytes of the system that are not UTF-8 are surrogates in a text.
+    return {name: value for name, value in environment.items() if not _SURROGATE.search(name + value)}
 
 
 def standard_variables(environment: Mapping[str, str], directory: str, queue: str) -> dict[str, str]:
@@ -393,33 +385,18 @@ def standard_variables(environment: Mapping[str, str], directory: str, queue: st
     return found
 
 
-def output_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
-    """Return the absolute path of -o or -e with its host, if any, which ``qstat`` only shows: files stay on this machine."""
-    found = _HOST_PATH.fullmatch(value.strip())
-    path = file_path(value, directory, environment)
-    return f"{found[1]}{path}" if found is not None and path else path
-
-
 def file_path(value: str, directory: str, environment: Mapping[str, str]) -> str:
     """Return the absolute path without its host.  A slash at its end stays, and so do ``$PBS_JOBID`` and ``^array_index^``,
     which are known only when the job starts."""
-    path = value.strip()
-    found = _HOST_PATH.fullmatch(path)
-    if found is not None:
-        path = found[2]
+    found = _HOST_PATH.fullmatch(value.strip())
+    path = found[2] if found is not None else value.strip()
     if not path:
         return ""
-    home = environment.get("HOME", "")
-    for prefix, place in (
-        ("~/", home),
-        ("$HOME/", home),
-        ("${HOME}/", home),
-        ("$PBS_O_HOME/", home),
-        ("$PBS_O_WORKDIR/", directory),
-        ("${PBS_O_WORKDIR}/", directory),
-    ):
-        if path.startswith(prefix) and place:
-            return f"{place}/{path[len(prefix) :]}"
+    begin, _, rest = path.partition("/")
+    is_home, is_work = begin in ("~", "$HOME", "${HOME}", "$PBS_O_HOME"), begin in ("$PBS_O_WORKDIR", "${PBS_O_WORKDIR}")
+    place = environment.get("HOME", "") if is_home else directory if is_work else ""
+    if place and "/" in path:
+        return f"{place}/{rest}"
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path.removeprefix('./') or ''}"
 
 
@@ -436,82 +413,13 @@ def field_value(name: str, value: str) -> object:
     return value.upper() if name == "sandbox" else value
 
 
-def _of_attributes(attributes: Mapping[str, str], extra: dict[str, str]) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    for name, value in attributes.items():
-        field = BY_NAME[name].field
-        if field in Spec.__struct_fields__:
-            fields[field] = field_value(name, value)
-        elif name not in _UNUSED:
-            extra[name] = str(field_value(name, value))
-    return fields
-
-
-def _array(letter: str, value: str) -> str:
-    try:
-        parse_indices(value)
-    except ValueError as error:
-        raise illegal(letter, str(error)) from None
-    return value.strip()
-
-
-def check_name(letter: str, value: str, is_torque: bool = False) -> str:
-    """Return a job's name; in Torque it may have slashes, for example ``project/job``.
-
-    Raises:
-        CommandFault: it is empty, too long, or has blanks, a slash or letters that do not print.
-    """
+def _checked_name(value: str, is_torque: bool) -> str:
+    """Return a job's name; in Torque it may have slashes, for example ``project/job``."""
     if not value or len(value) > LONGEST_NAME:
-        raise illegal(letter, f"a name has 1 to {LONGEST_NAME} letters")
+        raise illegal("N", f"a name has 1 to {LONGEST_NAME} letters")
     if ("/" in value and not is_torque) or value.endswith("/") or " " in value or not value.isprintable():
-        raise illegal(letter, "a name has no blanks, slashes or control characters")
+        raise illegal("N", "a name has no blanks, slashes or control characters")
     return value
-
-
-def _priority(letter: str, value: str) -> int:
-    if not re.fullmatch(r"\s*[+-]?[0-9]{1,5}\s*", value) or not -1024 <= int(value) <= 1023:
-        raise illegal(letter, "a priority is a whole number from -1024 to 1023")
-    return int(value)
-
-
-def _choice(*allowed: str) -> Check:
-    def check(letter: str, value: str) -> str:
-        if value.strip() not in allowed:
-            raise illegal(letter, f"known are {', '.join(allowed)}")
-        return value.strip()
-
-    return check
-
-
-def _letters(allowed: str) -> Check:
-    def check(letter: str, value: str) -> str:
-        text = value.strip()
-        if not text or set(text) - set(allowed) or ("n" in text and len(text) > 1):
-            raise illegal(letter, f"letters of {allowed}, n alone")
-        return text
-
-    return check
-
-
-def _rerunnable(letter: str, value: str) -> bool:
-    if value.strip() not in ("y", "n"):
-        raise illegal(letter, "y or n")
-    return value.strip() == "y"
-
-
-def _checkpoint(letter: str, value: str) -> str:
-    if not re.fullmatch(r"[nscwu]|[cw]=[0-9]{1,9}|interval=[0-9]+|enabled|shutdown|periodic|none", value.strip()):
-        raise illegal(letter, "n, s, c, c=MINUTES, w, w=MINUTES or u")
-    return value.strip()
-
-
-def _deadline(text: str) -> str:
-    """Return a deadline in the form of the protocol: an instant with its offset from UTC, or the text as it is."""
-    if not re.fullmatch(r"[0-9]{4,12}(\.[0-9]{2})?", text):
-        return with_offset(text)
-    from datetime import datetime
-
-    return datetime.fromtimestamp(read_date("l", text) // MICROSECONDS).astimezone().isoformat()
 
 
 def read_date(letter: str, value: str, now: float | None = None) -> int:
@@ -547,25 +455,3 @@ def read_date(letter: str, value: str, now: float | None = None) -> int:
     except (OverflowError, ValueError):
         raise illegal(letter, "the date cannot be counted") from None
     return int(instant) * MICROSECONDS
-
-
-_READERS: dict[str, Check] = {
-    **dict.fromkeys("AMPS", lambda letter, value: value.strip()),
-    "a": read_date,
-    "c": _checkpoint,
-    "j": _choice("oe", "eo", "n"),
-    "k": _letters("oedn"),
-    "m": _letters("abefjpn"),
-    "p": _priority,
-    "r": _rerunnable,
-    "R": _letters("oen"),
-}
-"""The readers of options that set one field."""
-
-
-def make_spec(fields: Mapping[str, object]) -> Spec:
-    """Return the specification with these fields; unknown ones go into ``extra``."""
-    known: dict[str, Any] = {name: value for name, value in fields.items() if name in Spec.__struct_fields__}
-    extra = dict(known.get("extra") or {})
-    extra.update({name: str(value) for name, value in fields.items() if name not in known})
-    return Spec(**{**known, "extra": extra})

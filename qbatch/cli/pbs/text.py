@@ -12,16 +12,8 @@ def plain(text: str) -> str:
     escapes such as ``\\x1b``."""
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
-
-
-def _escape(letter: str) -> str:
-    code = ord(letter)
-    if letter == "\n":
-        return "\\n"
-    if letter == "\t":
-        return "\\t"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    escaped = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join("\\x0d" if letter == "\\r" else letter for letter in escaped)
 
 
 def cell(text: str, width: int) -> str:

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import records
-from qbatch.daemon.core.job import Listed
-from qbatch.wire.records import DEFAULT_PROJECT
+from qbatch.daemon.core.job import BatchJob, Listed
+from qbatch.daemon.core.state import Account, Core
+from qbatch.wire.records import DEFAULT_PROJECT, JobRecord
+from qbatch.wire.requests import Spec
 from qbatch.wire.resources import MICROSECONDS, format_duration
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Account, Core
-    from qbatch.wire.records import JobRecord
-
 
 _PLAIN = re.compile(r"[!#-:<-~]+")
 # Printable ASCII without space, quotation mark and semicolon.
 
 
 def _word(text: str) -> str:
-    """Return a value with nothing in it that would end the field or the line."""
+    """Return a value without characters that would end the field or the line."""
     if text.isalnum() or _PLAIN.fullmatch(text):
         return text
     clean = "".join(letter if letter.isprintable() and letter not in ' ;"' else "_" for letter in text)
     return clean or '""'
-
-
-def _text_of(listed: Listed) -> str:
-    """Return ``Resource_List``; it is put together once for all jobs that ask for the same."""
-    listed.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in listed.items())
-    return listed.text
 
 
 @lru_cache(maxsize=1024)
@@ -42,75 +31,61 @@ def _owner(user: str, group: str, account: str, project: str) -> str:
     return f"user={_word(user)} group={_word(group)} {account}project={project}"
 
 
-def _job(job: BatchJob) -> str:
-    """Return with what the record of a job begins."""
-    spec = job.prepared.spec
-    return _whose(job, spec.account, spec.project)
+def _beginning(job: BatchJob | JobRecord, spec: Spec | JobRecord) -> str:
+    owner = _owner(job.user, job.group, spec.account, spec.project)
+    return f"{owner} jobname={job.name if job.name.isalnum() else _word(job.name)} queue={job.queue}"
 
 
-def _whose(job: BatchJob | JobRecord, account: str, project: str) -> str:
-    name = job.name
-    owner = _owner(job.user, job.group, account, project)
-    return f"{owner} jobname={name if name.isalnum() else _word(name)} queue={job.queue}"
-
-
-def _owed(job: BatchJob | JobRecord) -> str:
-    """Return the deadline (seconds since 1970) and the price (processor-hours) of a job that has them."""
-    deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
-    return deadline if job.price is None else f"{deadline} price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
-
-
-def queued(core: Core, job: BatchJob) -> str:
-    """Return the text of a Q record."""
-    return _job(job)
+def queued(job: BatchJob) -> str:
+    """Return the text of a Q record, with which the other records of a job begin."""
+    return _beginning(job, job.prepared.spec)
 
 
 def refused(job: BatchJob, code: str) -> str:
     """Return the text of the A record of a job that was refused after it was queued."""
-    return f"{_job(job)} refused={_word(code)}"
+    return f"{queued(job)} refused={_word(code)}"
 
 
 def started(core: Core, job: BatchJob) -> str:
     """Return the text of an S record."""
-    return _started(_job(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
+    return _started(queued(job), job, job.present.started, records.exec_texts(core, job), job.prepared.listed)
 
 
-def _started(whose: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
-    hosts, nodes = places
-    asked = listed.text or _text_of(listed) if isinstance(listed, Listed) else _text_of(Listed(listed))
+def _started(beginning: str, job: BatchJob | JobRecord, start: int, places: tuple[str, str], listed: dict[str, str]) -> str:
+    asked = listed if isinstance(listed, Listed) else Listed(listed)
+    if not asked.text:  # jobs that ask for the same share it
+        asked.text = " ".join(f"Resource_List.{name}={_word(value)}" for name, value in asked.items())
+    # The deadline is in seconds since 1970, the price in processor-hours.
+    deadline = "" if job.deadline is None else f" deadline={job.deadline // MICROSECONDS}"
+    price = "" if job.price is None else f" price={job.price // 1_000_000}.{job.price % 1_000_000:06d}"
     return (
-        f"{whose} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
-        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={hosts} "
-        f"exec_vnode={nodes} {asked}{_owed(job)}"
+        f"{beginning} ctime={(job.submitted or 0) // MICROSECONDS} qtime={(job.queued or 0) // MICROSECONDS} "
+        f"etime={(job.eligible or 0) // MICROSECONDS} start={start // MICROSECONDS} exec_host={places[0]} "
+        f"exec_vnode={places[1]} {asked.text}{deadline}{price}"
     )
 
 
-def returned(core: Core, job: BatchJob) -> str:
-    """Return the text of the R record of a trial whose quantum is over: its last key tells it from that of a rerun."""
-    return f"{ended(core, job, 0)} requeue_reason=quantum_over"
-
-
 def ended(core: Core, job: BatchJob, status: int) -> str:
-    """Return the text of the R record of a job that is queued again: like that of one that has ended."""
+    """Return the text of the R record of a job that is queued again; it has the fields of an E record."""
     attempt, used = job.present, records.used_of(job)
     measured = _measured(core.now, status, used, attempt.started, job.eligible, job.attempts, attempt.session)
     return f"{started(core, job)} {measured}"
 
 
-def text_of(told: Account) -> str:
-    """Return what an accounting record says; that of an E record is put together here, from all that is known of the job."""
-    job = told.record
+def text_of(account: Account) -> str:
+    """Return the text of an accounting record; that of an E record is made here, from the job's record."""
+    job = account.record
     if job is None:
-        return told.text
-    start, places = job.started or 0, (job.exec_host, job.exec_vnode)
-    text = _started(_whose(job, job.account, job.project), job, start, places, job.resources)
-    return f"{text} {_measured(told.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
+        return account.text
+    start = job.started or 0
+    text = _started(_beginning(job, job), job, start, (job.exec_host, job.exec_vnode), job.resources)
+    return f"{text} {_measured(account.at, job.exit_status, job.used, start, job.eligible, job.attempt, job.session)}"
 
 
 def _measured(
     at: int, status: int | None, used: dict[str, str], start: int, eligible: int | None, attempts: int, session: int | None
 ) -> str:
-    """Return with what the record of an attempt ends that is over."""
+    """Return the end of the record of a finished attempt: its exit status and what it used."""
     resources = " ".join([f"resources_used.{name}={value}" for name, value in used.items()])
     waited = (start // MICROSECONDS - (eligible or 0) // MICROSECONDS) * MICROSECONDS
     return (

@@ -1,12 +1,14 @@
 """Dependencies between jobs: ``-W depend=TYPE:ID[:ID...]`` (docs/spec/pbs.md section 3).
 
 A job with unmet dependencies is held.  ``after*`` wait for the named jobs; ``before*`` make the named jobs wait for this
-one; ``on:COUNT`` waits for so many ``before*`` of others.  What can never be met any more deletes the job.
+one; ``on:COUNT`` waits for that many ``before*`` of other jobs.  A job with a dependency that can never be met is deleted.
 
-``runone:ID`` puts a job into a set with another, of which one runs (OpenPBS, req_register.c): while one runs the others are
-held, when it has ended they are deleted, if it is queued again they are released.  Each job of a set has the others as children.
+``runone:ID`` puts a job into a set with another job; only one job of a set runs (OpenPBS, req_register.c).  While one runs, the
+others are held; when it has ended, they are deleted; if it is queued again, they are released.  Each job of a set has the others
+as children.
 
-Here it is only told what follows: which are met, which can never run, which are to be held.  :mod:`.flow` does it.
+This module only returns the consequences: which dependencies are met, which jobs can never run, which jobs are to be held.
+:mod:`.flow` carries them out.
 """
 
 from __future__ import annotations
@@ -21,21 +23,21 @@ from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey
 AFTER = ("after", "afterok", "afternotok", "afterany")
 BEFORE = {"before": "after", "beforeok": "afterok", "beforenotok": "afternotok", "beforeany": "afterany"}
 RUN_ONE = "runone"
+MOST = 1000
+"""Dependencies of one job."""
+
 Dependency = tuple[str, JobKey]
-"""Its type and the other job; of ``on`` the count as a sequence number."""
+"""A type and the other job; for ``on``, the count as a sequence number."""
 
 Doomed = tuple[JobKey, str]
 """A job that can never run, and why."""
 
-MOST = 1000
-"""Dependencies of one job."""
-
 
 def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
-    """Return (type, key of the other job) for each dependency; ``on`` has the count as its sequence number.
+    """Return the dependencies that a text names.
 
     Raises:
-        Refusal: a type is not known, a job that it names does not exist, or is somebody else's and would be held.
+        Refusal: a type is not known, or a named job does not exist, or it belongs to another user and would be held.
     """
     found: list[Dependency] = []
     for part in text.split(","):
@@ -44,14 +46,14 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
         if not kind and not colon:
             continue
         names = [name for name in rest.split(":") if name]
-        if kind not in (*AFTER, *BEFORE, "on", RUN_ONE):
-            known = ", ".join([*AFTER, *BEFORE, "on", RUN_ONE])
-            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: the type is not known (known: {known})")
+        shown, kinds = f"depend={part.strip()[:60]}", [*AFTER, *BEFORE, "on", RUN_ONE]
+        if kind not in kinds:
+            raise Refusal("bad-dependency", f"{shown}: the type is not known (known: {', '.join(kinds)})")
         if not names:
-            raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: names no job")
+            raise Refusal("bad-dependency", f"{shown}: names no job")
         if kind == "on":
             if not re.fullmatch("[0-9]{1,5}", names[0]) or not 0 < int(names[0]) <= MOST:
-                raise Refusal("bad-dependency", f"depend={part.strip()[:60]}: on needs a count from 1 to {MOST}")
+                raise Refusal("bad-dependency", f"{shown}: on needs a count from 1 to {MOST}")
             found.append((kind, JobKey(int(names[0]))))
             continue
         for name in names:
@@ -75,8 +77,8 @@ def parse(core: Core, actor: Actor, text: str) -> list[Dependency]:
 
 
 def depend_text(core: Core, job: BatchJob) -> str:
-    """Return what ``qstat -f`` shows: the jobs that it was submitted after or before, and those that wait for it, with the
-    server of each, as in ``afterok:12.qbatch@qbatch``."""
+    """Return the dependencies as ``qstat -f`` shows them: the jobs that it was submitted after or before, and those that wait for
+    it.  Each has its server, as in ``afterok:12.qbatch@qbatch``."""
     waiting = core.children.get(job.key, ()) if core.children else ()
     if not (job.spec.depend or waiting):
         return ""
@@ -99,22 +101,20 @@ def depend_text(core: Core, job: BatchJob) -> str:
 
 
 def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, list[BatchJob]]:
-    """Enter the dependencies of a new job.
-
-    Returns:
-        Whether it can still run (False: one can never be met), and the jobs that are to be held for it.
-    """
+    """Enter the dependencies of a job; return whether all can still be met, and the jobs that are to be held for it."""
     held = _join(core, job, [key for kind, key in found if kind == RUN_ONE])
     for kind, key in found:
-        if kind == RUN_ONE:
-            continue
         if kind == "on":
             job.unmet += key.sequence
         elif kind in BEFORE:
-            other = _hold_for(core, key, BEFORE[kind], job.key)
-            if other is not None:
-                held.append(other)
-        else:
+            child = core.find(key)
+            if child is None or not _can_wait(child):
+                continue
+            core.children.setdefault(job.key, []).append((BEFORE[kind], child.key))
+            if not ("on:" in child.spec.depend and child.unmet > 0):  # else this is one of those for which it waits already
+                child.unmet += 1
+                held.append(child)
+        elif kind != RUN_ONE:
             verdict = _already(core, kind, key)
             if verdict is False:
                 return False, held
@@ -125,12 +125,12 @@ def register(core: Core, job: BatchJob, found: list[Dependency]) -> tuple[bool, 
 
 
 def rivals(core: Core, key: JobKey) -> list[JobKey]:
-    """Return the other jobs of the set of which one runs; none for a job that is in no set."""
+    """Return the other jobs of a job's ``runone`` set; none for a job that is in no set."""
     return [child for kind, child in core.children.get(key, ()) if kind == RUN_ONE]
 
 
 def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
-    """Put a job into one set with the jobs that it names and with those of their sets; return the others that are to be held."""
+    """Put a job into one set with the jobs that it names and the jobs of their sets; return the others that are to be held."""
     members = dict.fromkeys([job.key, *named, *(rival for key in named for rival in rivals(core, key))])
     held: list[BatchJob] = []
     for key in members if named else ():
@@ -145,7 +145,7 @@ def _join(core: Core, job: BatchJob, named: list[JobKey]) -> list[BatchJob]:
 
 
 def leave(core: Core, key: JobKey) -> None:
-    """A job that has not run leaves the set of which one runs."""
+    """Take a job that has not run out of its ``runone`` set."""
     for rival in rivals(core, key):
         _keep(core, rival, [each for each in core.children.get(rival, ()) if each != (RUN_ONE, key)])
     _keep(core, key, [each for each in core.children.get(key, ()) if each[0] != RUN_ONE])
@@ -160,27 +160,25 @@ def _keep(core: Core, key: JobKey, waiting: list[tuple[str, JobKey]]) -> None:
 
 
 def has_begun(core: Core, key: JobKey) -> bool:
-    """Whether a job runs; of an array, whether any of its jobs has."""
+    """Return whether a job runs; of an array, whether any of its jobs has started."""
     job = core.find(key)
     return job is not None and job.has_begun and not job.is_over
 
 
 def forget(core: Core, job: BatchJob) -> None:
-    """Forget what a job depends on (it is about to get other dependencies)."""
+    """Remove the dependencies of a job, which is about to get others."""
     leave(core, job.key)
     for key, waiting in list(core.children.items()):
         _keep(core, key, [each for each in waiting if each[1] != job.key])
 
 
 def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> None:
-    """Refuse dependencies by which a job would wait for itself, through any number of others; nothing changes.
+    """Refuse dependencies by which a job would wait for itself, directly or through other jobs; nothing changes.
 
-    ``job``: the job that gets them in place of those that it has; None for one that is being submitted.
-
-    Raises:
-        Refusal: there is such a cycle.
+    ``job``: the job that gets them in place of those that it has; None for a new job.
     """
-    targets = [key for kind, key in found if kind in BEFORE and _can_wait(core, key)]
+    others = [(key, core.find(key)) for kind, key in found if kind in BEFORE]
+    targets = [key for key, other in others if other is not None and _can_wait(other)]
     if job is not None:
         targets.append(job.key)
     blocked = _blocked_by(core, targets)
@@ -192,34 +190,28 @@ def refuse_cycle(core: Core, job: BatchJob | None, found: list[Dependency]) -> N
 
 
 def refuse_never(core: Core, found: list[Dependency]) -> None:
-    """Refuse dependencies of which one can never be met.
-
-    Raises:
-        Refusal: which one.
-    """
+    """Refuse dependencies if one of them can never be met; the refusal names it."""
     for kind, key in found:
         if kind in AFTER and _already(core, kind, key) is False:
-            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can never be met any more")
+            raise Refusal("bad-dependency", f"depend={kind}:{core.id_of(key)}: can no longer be met")
 
 
-def _can_wait(core: Core, key: JobKey) -> bool:
-    job = core.find(key)
-    return job is not None and not job.is_over and not job.holds_hosts
+def _can_wait(job: BatchJob) -> bool:
+    return not job.is_over and not job.holds_hosts
 
 
 def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
-    """Return the jobs that cannot end before these, and these: by dependencies, and as jobs of arrays.
+    """Return these jobs and all that cannot end before them, because of dependencies or as jobs of arrays.
 
     An array that waits makes its jobs wait; a job that waits keeps its array from ending.
     """
     blocked: dict[JobKey, None] = {}
-    todo = list(targets)
-    held: dict[JobKey, None] = {}
+    todo, seen = list(targets), set[JobKey]()
     while todo:
         key = todo.pop()
-        if key in held:
+        if key in seen:
             continue
-        held[key] = None
+        seen.add(key)
         more = [key]
         job = core.find(key)
         if job is not None and job.is_array:
@@ -234,7 +226,7 @@ def _blocked_by(core: Core, targets: list[JobKey]) -> dict[JobKey, None]:
 
 
 def _already(core: Core, kind: str, key: JobKey) -> bool | None:
-    """Tell whether a dependency is met, can never be met (False), or is open (None)."""
+    """Return whether a dependency is met (True), can never be met (False) or is open (None)."""
     parent = core.find(key)
     if parent is not None and not parent.is_over:
         return True if kind == "after" and (parent.has_begun or parent.attempts > 0) else None
@@ -244,27 +236,15 @@ def _already(core: Core, kind: str, key: JobKey) -> bool | None:
         status = record.exit_status if record is not None else None
         if parent is not None and parent.final is not None:
             status = parent.final.status
-    return _is_met(kind, status if status is not None else 0)
+    return _is_met(kind, status or 0)
 
 
 def _is_met(kind: str, status: int) -> bool:
     return kind in ("after", "afterany") or (status == 0) == (kind == "afterok")
 
 
-def _hold_for(core: Core, key: JobKey, kind: str, parent: JobKey) -> BatchJob | None:
-    """Enter that a job waits for another; return it if that is one more for which it waits."""
-    child = core.find(key)
-    if child is None or child.is_over or child.holds_hosts:
-        return None
-    core.children.setdefault(parent, []).append((kind, child.key))
-    if child.spec.depend and "on:" in child.spec.depend and child.unmet > 0:
-        return None
-    child.unmet += 1
-    return child
-
-
 def started(core: Core, key: JobKey) -> list[JobKey]:
-    """A job has begun: return those whose ``after`` is met by it."""
+    """Return the jobs with an ``after`` that the start of this job meets."""
     waiting = core.children.get(key)
     if not waiting:
         return []
@@ -273,7 +253,7 @@ def started(core: Core, key: JobKey) -> list[JobKey]:
 
 
 def ended(core: Core, key: JobKey, status: int) -> tuple[list[JobKey], list[Doomed]]:
-    """A job has ended: return the jobs whose dependency on it is met by that, and those whose never will be."""
+    """Return the jobs with a dependency that the end of this job meets, and those with one that can no longer be met."""
     met: list[JobKey] = []
     doomed: list[Doomed] = []
     for kind, child in core.children.pop(key, ()):

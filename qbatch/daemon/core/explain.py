@@ -1,23 +1,19 @@
-"""Why a job waits: what the server itself says, or what the engine and its policy say."""
+"""Why a job waits: the reasons of the server itself, or those of the engine and its policy."""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core import dependencies, run_limits
-from qbatch.daemon.core.job import BY_POLICY, BY_USER, BatchState, hold_text
+from qbatch.daemon.core.job import BY_POLICY, BY_USER, BatchJob, BatchState, hold_text
+from qbatch.daemon.core.state import Core
 from qbatch.model.actions import parts_of
 from qbatch.model.reasons import Reason
 from qbatch.wire.resources import format_duration
 
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core
-
 
 def reason_for(core: Core, job: BatchJob) -> Reason:
-    """Return why a job is where it is, with the numbers behind it."""
+    """Return why a job is in its state, with the numbers behind it."""
     if job.is_array and not job.unmet:
         waiting = [each for each in core.members(job) if not each.holds_hosts]
         if waiting:
@@ -31,7 +27,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
             text = f"waits: only one job of its set runs (depend=runone), and {core.id_of(rival)} has begun"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         if job.unmet:
-            text = f"waits for other jobs: {job.spec.depend or 'they were submitted with before...'} ({job.unmet} not met yet)"
+            text = f"waits for other jobs: {job.spec.depend or 'their depend=before... names it'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
     if job.state is BatchState.WAITING_FOR_TIME and job.not_before is not None:
@@ -49,28 +45,24 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
 
 
 def _on_hosts(core: Core, job: BatchJob) -> Reason:
-    """Say how a job runs, or why it stands still, in server time."""
+    """Return how a job runs, or why it is suspended, in server time."""
     pool, attempt = core.pool_of(job), job.present
     hosts = ", ".join(pool.machine.hosts[place].name for place, _, _ in islice(parts_of(attempt.allocation), 8))
     lived = attempt.ran(core.now)
     ran, most = format_duration(lived), format_duration(job.prepared.walltime)
     asked = job.prepared.request.procs
     if job.state is BatchState.SUSPENDED:
-        by = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
-        who = by.get(attempt.stopped_by, "by a user and by the policy")
+        causes = {BY_USER: "by a user (go on: qsig -s resume)", BY_POLICY: f"by {pool.name_of_policy}"}
+        cause = causes.get(attempt.stopped_by, "by a user and by the policy")
         begun = attempt.pauses[-1][0]
         since = format_duration(core.now - begun)
-        said = pool.engine.explain(job.row) if attempt.stopped_by == BY_POLICY else None
-        keeps = "keeps its memory"
-        numbers = {"since": begun, "ran": lived}
-        if said is not None and said.code == "on-disk":
-            keeps, numbers = said.text, numbers | said.numbers
-        text = f"is suspended {who} for {since} on {hosts}, {keeps}, has run for {ran} of {most}"
+        keeps, numbers = "keeps its memory", {"since": begun, "ran": lived}
+        if attempt.stopped_by == BY_POLICY and (reason := pool.engine.explain(job.row)).code == "on-disk":
+            keeps, numbers = reason.text, numbers | reason.numbers
+        text = f"is suspended {cause} for {since} on {hosts}, {keeps}, has run for {ran} of {most}"
         return Reason("suspended", "server", text, numbers)
     if job.row >= 0 and pool.engine.is_trial(job.row):
-        text = (
-            f"has a quantum on {hosts} and has run for {ran}; if it does not end in it, it waits again and begins anew"
-        )
+        text = f"has a quantum on {hosts} and has run for {ran}; if it does not end within it, it waits again and starts over"
         return Reason("quantum", "server", text, {"ran": lived})
     used = format_duration(job.walltime_used(core.now))
     share = f" on {job.size} of its {asked} processors" if job.size < asked else ""
@@ -91,5 +83,4 @@ def _at_run_limit(core: Core, name: str) -> Reason:
         return Reason("queue-stopped", "server", f"queue {name} is stopped; start it with: qstart {name}", numbers)
     if kind == "queue":
         return Reason("queue-limit", "server", f"queue {name} lets {limit} jobs run at once", numbers)
-    text = f"queue {name} lets {limit} jobs of one user run at once"
-    return Reason("user-limit", "server", text, numbers)
+    return Reason("user-limit", "server", f"queue {name} lets {limit} jobs of one user run at once", numbers)

@@ -1,20 +1,19 @@
-"""Faults on demand, so that a tool's handling of errors can be tested."""
+"""Faults on demand, to test how a tool handles errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
 from qbatch.daemon.executors.attempt import LOST
 
 KINDS = ("submit-refused", "status-slow", "status-failed", "job-exit", "job-lost")
-"""What can be made to go wrong; hosts that die are ``host-control`` requests."""
+"""The kinds of faults; hosts that die are ``host-control`` requests."""
 
 
 class FaultState(msgspec.Struct):
-    """One fault: how often it strikes still (-1: until it is cleared), and which jobs (a pattern for their names)."""
+    """One fault: how often it still strikes (-1: until it is cleared), and a pattern for the names of its jobs."""
 
     kind: str
     count: int
@@ -24,8 +23,8 @@ class FaultState(msgspec.Struct):
     message: str
 
 
-def take_fault(faults: Iterable[FaultState], kind: str, name: str = "") -> FaultState | None:
-    """Return the fault that strikes now, and count it."""
+def take_fault(faults: list[FaultState], kind: str, name: str = "") -> FaultState | None:
+    """Return the fault that strikes now, or None, and count it."""
     for fault in faults:
         if fault.kind == kind and fault.count != 0 and re.search(fault.pattern, name):
             if fault.count > 0:
@@ -35,9 +34,7 @@ def take_fault(faults: Iterable[FaultState], kind: str, name: str = "") -> Fault
 
 
 def status_of(faults: list[FaultState], name: str, status: int) -> int:
-    """Return the status with which a job that ended by itself is said to have ended: its own, unless a fault strikes."""
-    if not faults:
-        return status
+    """Return the exit status that is recorded for a job that ended by itself: its own, unless a fault strikes."""
     if take_fault(faults, "job-lost", name) is not None:
         return LOST
     fault = take_fault(faults, "job-exit", name)

@@ -1,4 +1,4 @@
-"""How a job moves: held and released, past its run limits, started and ended, and what that means for those that depend on it."""
+"""Changes of a job: it is held and released, passes its run limits, starts and ends, with the effects on its dependents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from qbatch.daemon.core.dependencies import Doomed
 from qbatch.daemon.core.execution import executor_of
 from qbatch.daemon.core.job import BY_USER, AttemptState, BatchJob, BatchState, EarlierAttempts, FinalState, Prepared
 from qbatch.daemon.core.records import exec_texts, full_record
-from qbatch.daemon.core.state import MOST_RECENT, Account, Core, Ending, Forget, Mail
+from qbatch.daemon.core.state import MOST_ENDINGS, MOST_RECENT, Account, Core, Ending, Forget, Mail
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Ended, Report, Started
 from qbatch.engine.states import State
 from qbatch.model.actions import Allocation, is_on_one_host
@@ -24,17 +24,17 @@ OVER_WALLTIME = -29
 """Exit status of a job that was killed at its walltime."""
 
 QUANTUM_OVER = "its quantum is over; queued again"
-"""What is said of a job whose trial is over before its end."""
+"""The text for a job after a trial that is over before the job's end."""
 
 MOST_LOST = 100
-"""Pieces of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
+"""Execution intervals of lost attempts that a job's record keeps: the latest.  Its accounting has every attempt."""
 
 PAUSE = 1_000_000
-"""How long a job waits that was lost at the very instant of its start: it would be lost there again and again."""
+"""Microseconds that a job waits after it was lost at the instant of its start; else it would be lost again and again."""
 
 
 def settle(core: Core, job: BatchJob) -> None:
-    """Give a job that is not with the engine the state that its holds, its time and its dependencies ask for."""
+    """Give a job that is not with the engine the state that its holds, its start time and its dependencies require."""
     if _is_held(core, job):
         core.set_state(job, "held")
     elif job.not_before is not None and job.not_before > core.now:
@@ -50,24 +50,24 @@ def _is_held(core: Core, job: BatchJob) -> bool:
     return bool(job.hold or job.unmet or (job.is_subjob and core.jobs[job.sequence].unmet))
 
 
-def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency]) -> bool:
-    """Enter the dependencies of a job, and hold those that wait for it now; tell whether it can still run."""
+def depend(core: Core, job: BatchJob, found: list[dependencies.Dependency], *, is_new: bool = True) -> bool:
+    """Enter the dependencies of a job, and hold the jobs that now wait for it; return whether it can still run.
+
+    If the job is not new, they replace those that it has; it may be an array that has begun, for which others of its set wait.
+    """
+    if not is_new:
+        if job.has_begun:
+            _release_rivals(core, job.key)
+        dependencies.forget(core, job)
+        job.unmet = 0
     can_run, held = dependencies.register(core, job, found)
     for other in held:
         _hold(core, other, "another job came before it")
     return can_run
 
 
-def forget_dependencies(core: Core, job: BatchJob) -> None:
-    """Forget what a job depends on; it may be an array that has begun, for which others of a set wait."""
-    if job.has_begun:
-        _release_rivals(core, job.key)
-    dependencies.forget(core, job)
-    job.unmet = 0
-
-
 def _hold(core: Core, job: BatchJob, why: str) -> None:
-    """Hold a job (of an array all that wait) that waits for one more; a start that this pass has decided is taken back."""
+    """Hold a job (of an array, all waiting jobs) for one more dependency; a start that this pass has decided is taken back."""
     for each in core.members(job):
         if each.holds_hosts:
             continue
@@ -80,8 +80,8 @@ def _hold(core: Core, job: BatchJob, why: str) -> None:
     core.happened("held", job.key, why)
 
 
-def _tell_of_start(core: Core, key: JobKey) -> None:
-    """A job has begun: a job that waited for that waits for one less, and the others of its set, of which one runs, are held."""
+def _apply_start(core: Core, key: JobKey) -> None:
+    """Apply the start of a job to its dependents: each ``after`` is met, and the other jobs of its ``runone`` set are held."""
     for child in dependencies.started(core, key):
         _met(core, child)
     for rival in dependencies.rivals(core, key):
@@ -92,15 +92,15 @@ def _tell_of_start(core: Core, key: JobKey) -> None:
 
 
 def _release_rivals(core: Core, key: JobKey) -> None:
-    """A job waits again: the others of its set, of which one runs, may start as well as it."""
-    for rival in dependencies.rivals(core, key) if core.children else ():
+    """Let the other jobs of a ``runone`` set start, since this one waits again."""
+    for rival in dependencies.rivals(core, key):
         _met(core, rival)
 
 
-def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
-    """A job has ended: a job that depends on it waits for one less, or can never run and is deleted.
+def _apply_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | None) -> None:
+    """Apply the end of a job to its dependents: a dependency is met, or the dependent can never run and is deleted.
 
-    ``doomed``: where to note the jobs that can never run, if the caller sees to them; a chain of thousands must not recurse.
+    ``doomed``: a list for the jobs that can never run, if the caller deletes them; a chain of thousands must not recurse.
     """
     met, never = dependencies.ended(core, key, status)
     for child in met:
@@ -108,15 +108,14 @@ def _tell_of_end(core: Core, key: JobKey, status: int, doomed: list[Doomed] | No
     if doomed is not None:
         doomed += never
         return
-    for child, why in never:  # grows while it is gone through
+    for child, why in never:  # the list grows during the loop
         job = core.find(child)
         if job is not None and not job.is_over:
-            end = delete_array if job.is_array else delete
-            steps.whole(end(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
+            steps.whole(delete(core, job, is_forced=False, grace=core.settings.kill_delay, message=why, doomed=never))
 
 
 def _met(core: Core, key: JobKey) -> None:
-    """One dependency of a job is met: it is held no more if that was the last."""
+    """Count one dependency of a job as met; release the job if that was the last."""
     job = core.find(key)
     if job is None or job.is_over or job.unmet == 0:
         return
@@ -129,7 +128,7 @@ def _met(core: Core, key: JobKey) -> None:
 
 
 def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) -> None:
-    """A job starts: the engine has given it hosts, for a trial or until it ends."""
+    """Start a job on the hosts that the engine gave it, for a trial or until it ends."""
     core.set_state(job, "started")
     key, pool, request = job.key, core.pool_of(job), job.prepared.request
     job.attempts += 1
@@ -148,28 +147,22 @@ def begin(core: Core, job: BatchJob, allocation: Allocation, *, is_trial: bool) 
             core.arrays[job.sequence].started = parent.modified = core.now
             core.happened("started", parent.key)
             _mail(core, parent, "b", "began")
-            _tell_of_start(core, parent.key)
+            _apply_start(core, parent.key)
     if executor_of(core).launch(core, job, has, is_trial=is_trial):
         pool.events.append(Returned(job.row))
     core.happened("started", key)
     if core.keeps_records:
-        core.outbox.append(Account(core.now, "S", core.id_of(key), accounting.started(core, job)))
+        core.account("S", job, accounting.started(core, job))
     _mail(core, job, "b", "began")
     if core.children:
-        _tell_of_start(core, key)
-
-
-def set_walltime(core: Core, job: BatchJob, prepared: Prepared) -> None:
-    """A running job may run for another walltime; the policy goes on with the estimate that it was started with."""
-    job.prepared, job.modified = prepared, core.now
-    executor_of(core).set_walltime(core, job)
+        _apply_start(core, key)
 
 
 def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
-    """The policy has given a job another number of processors on its host."""
+    """Give a job another number of processors on its host, as the policy has decided."""
     attempt = job.present
     if core.keeps_records:
-        slots.leave(core.pool_of(job), job)
+        slots.mark(core.pool_of(job), job, in_use=False)
     attempt.allocation = allocation
     if core.keeps_records:
         slots.enter(core.pool_of(job), job)
@@ -181,22 +174,21 @@ def resize(core: Core, job: BatchJob, allocation: Allocation) -> None:
 def _mail(core: Core, job: BatchJob, point: str, what: str) -> None:
     if not core.settings.mail_command:
         return
-    points = job.spec.mail_points
-    if point in points and (not job.is_subjob or "j" in points):
-        users = job.spec.mail_users or job.user
+    spec = job.spec
+    if point in spec.mail_points and (not job.is_subjob or "j" in spec.mail_points):
         text = f"PBS Job Id: {core.id_of(job.key)} Job Name: {job.name}: {what}"
-        core.outbox.append(Mail(job.key, point, users, text))
+        core.outbox.append(Mail(job.key, point, spec.mail_users or job.user, text))
 
 
-def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
-    """A job that ran does not run any more: tell the engine and give its places in run limits back.
+def _leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
+    """Take a job off its hosts: report its end to the engine, and give its places in run limits back.
 
-    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  One that the policy has suspended is
-    taken back; of one whose trial is over already the engine knows.
+    ``ran``: its run time, or ``NO_RUN_TIME`` (:class:`qbatch.model.events.Finished`).  A job that the policy has suspended is
+    withdrawn; the end of a trial is known to the engine already.
     """
     pool, row = core.pool_of(job), job.row
     del pool.running[job.key]
-    slots.leave(pool, job)
+    slots.mark(pool, job, in_use=False)
     if row >= 0:
         if pool.events:
             pool.events = [event for event in pool.events if event != Returned(row)]
@@ -209,7 +201,7 @@ def leave_hosts(core: Core, job: BatchJob, ran: int) -> None:
 
 
 def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str, float] | None = None) -> None:
-    """A running job ended, by itself or by force; it is queued again if that is why it was stopped."""
+    """End the attempt of a running job, by itself or by force; queue the job again if it was stopped for that."""
     attempt = job.present
     close_pause(core, attempt)
     attempt.progress.stand_still(core.now)
@@ -219,16 +211,18 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     is_again = job.ending in ("rerun", "host") or (status == LOST and not job.ending)
     is_again = is_again and (job.spec.is_rerunnable or job.ending == "rerun")
     ran = NO_RUN_TIME if is_again or status == NOT_STARTED else job.walltime_used(core.now)
-    leave_hosts(core, job, ran)
+    _leave_hosts(core, job, ran)
     if is_again:
         earlier = job.earlier or EarlierAttempts()
-        lost = (*earlier.lost, *_pieces_where(core, job, attempt))
+        where = exec_texts(core, job)[0]
+        intervals = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
+        lost = (*earlier.lost, *((job.attempts, *each, where) for each in intervals))
         job.earlier = EarlierAttempts(earlier.trials, lost[-MOST_LOST:], attempt.used)
         job.ending = None
         job.comment = job.comment or "queued again"
         # This record names no hosts and no session.
         attempt.allocation, attempt.slots, attempt.session = (), (), None
-        core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.ended(core, job, status)))
+        core.account("R", job, accounting.ended(core, job, status))
         core.happened("requeued", job.key, job.comment)
         if status == LOST and attempt.started == core.now:
             job.not_before = core.now + PAUSE
@@ -244,15 +238,8 @@ def ended(core: Core, job: BatchJob, status: int, why: str = "", used: dict[str,
     finish(core, job, status)
 
 
-def _pieces_where(core: Core, job: BatchJob, attempt: AttemptState) -> list[tuple[int, int, int, int, str]]:
-    """Return the pieces of an attempt that is being lost, each with its number before it and its hosts behind."""
-    where = exec_texts(core, job)[0]
-    ran = pieces_of(full_record(core, job), core.now) or [Piece(attempt.started, attempt.started, job.size)]
-    return [(job.attempts, *piece, where) for piece in ran]
-
-
 def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None = None) -> None:
-    """A job is over for good: history, dependencies, its array (``doomed``: see :func:`_tell_of_end`)."""
+    """End a job for good: history, dependencies, its array (``doomed``: see :func:`_apply_end`)."""
     has_begun, is_subjob, now, user = job.has_begun, job.is_subjob, core.now, job.user
     core.set_state(job, "expired" if is_subjob else "finished")
     job.final = FinalState(now, status, job.refused)
@@ -276,7 +263,9 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
         core.outbox.append(Ending(key, record))
         if job.attempt is not None:
             core.outbox.append(Account(now, "E", record.id, record=record))
-    core.remember_ending(key, status)
+    core.endings[key] = status
+    if len(core.endings) > MOST_ENDINGS:
+        core.endings.popitem(last=False)
     how = f"refused: {job.comment}" if job.ending == "refused" else ""
     core.happened("ended", key, how)
     _mail(core, job, "e" if has_begun and not job.ending else "a", how or f"ended, Exit_status={status}")
@@ -287,50 +276,52 @@ def finish(core: Core, job: BatchJob, status: int, doomed: list[Doomed] | None =
     if core.children:
         if not has_begun:
             dependencies.leave(core, key)
-        _tell_of_end(core, key, status, doomed)
+        _apply_end(core, key, status, doomed)
     if is_subjob:
         array = core.arrays.get(job.sequence)
-        if array is None:
-            return
-        array.live -= 1
-        array.failed += status != 0
-        if array.live == 0:
-            parent = core.jobs[job.sequence]
-            finish(core, parent, 1 if array.failed else 0, doomed)
+        if array is not None:
+            array.live -= 1
+            array.failed += status != 0
+            if array.live == 0:
+                finish(core, core.jobs[job.sequence], 1 if array.failed else 0, doomed)
 
 
 def delete(
     core: Core, job: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
     doomed: list[Doomed] | None = None,
-) -> None:  # fmt: skip
-    """End one job (not an array): a waiting one at once, a running one by signals, or at once if forced.
+) -> steps.Steps[None]:  # fmt: skip
+    """End a job, or in steps every job of an array: a waiting one at once, a running one by signals, or at once if forced.
 
     ``by``: the user who deletes it; its owner if none is given.
     """
-    told = Account(core.now, "D", core.id_of(job.key), f"requestor={by or job.user}@{job.spec.host}")
-    job.modified = core.now
-    if message:
-        job.comment = message
-    if not job.holds_hosts:
-        run_limits.withdraw(core, job)
+    members = yield from steps.members_of(core, job)
+    if job.is_array:
         job.ending = "deleted"
-        core.outbox.append(told)
-        finish(core, job, DELETED, doomed)
-        return
-    job.ending = "deleted"
-    core.outbox.append(told)
-    if executor_of(core).stop(core, job, 0 if is_forced else grace) or is_forced:
-        ended(core, job, DELETED)
-    elif job.state is not BatchState.EXITING:
-        core.set_state(job, "told to end")
+    for one in members:
+        if job.is_array and steps.is_enough(core):
+            yield
+        if one.is_over:
+            continue
+        one.modified = core.now
+        one.comment = message or one.comment
+        if not one.holds_hosts:
+            run_limits.withdraw(core, one)
+        one.ending = "deleted"
+        core.account("D", one, f"requestor={by or one.user}@{one.spec.host}")
+        if not one.holds_hosts:
+            finish(core, one, DELETED, doomed)
+        elif executor_of(core).stop(core, one, 0 if is_forced else grace) or is_forced:
+            ended(core, one, DELETED)
+        elif one.state is not BatchState.EXITING:
+            core.set_state(one, "stopped")
 
 
 def returned(core: Core, job: BatchJob) -> None:
-    """The trial of a job is over without its end: it is stopped, and waits again with the engine, where it stood.
+    """Stop a job after a trial in which it did not end; it waits again with the engine, in its old place.
 
-    That is no failure, and no rerun that somebody asked for.  One that is being ended for another reason (it is deleted,
-    its host goes down) leaves the engine, and its end is awaited as before.  One that may not start now (it was held, or its
-    queue was stopped, while it ran) leaves it too, and waits for that.
+    This is neither a failure nor a rerun on request.  A job that is being ended for another reason (it is deleted, its host goes
+    down) leaves the engine, and its end is awaited as before.  A job that may not start now (it was held, or its queue was
+    stopped, while it ran) leaves the engine too, and waits until it may.
     """
     pool = core.pool_of(job)
     if job.ending:
@@ -344,10 +335,11 @@ def returned(core: Core, job: BatchJob) -> None:
     trial = (attempt.started, core.now, job.size, exec_texts(core, job)[0])
     job.earlier = EarlierAttempts((*earlier.trials, trial), earlier.lost, attempt.used)
     job.comment = ""
-    core.outbox.append(Account(core.now, "R", core.id_of(job.key), accounting.returned(core, job)))
+    # The last key distinguishes this record from that of a rerun.
+    core.account("R", job, f"{accounting.ended(core, job, 0)} requeue_reason=quantum_over")
     core.happened("requeued", job.key, QUANTUM_OVER)
     del pool.running[job.key]
-    slots.leave(pool, job)
+    slots.mark(pool, job, in_use=False)
     job.attempt = None
     job.modified = core.now
     core.set_state(job, "requeued")
@@ -359,7 +351,7 @@ def returned(core: Core, job: BatchJob) -> None:
 
 
 def _leave_engine(core: Core, job: BatchJob) -> None:
-    """Take a job back whose trial is over; the pass that ended it may have started it already, or refused it."""
+    """Take a job back after its trial; the pass that ended the trial may have started the job again, or refused it."""
     pool = core.pool_of(job)
     state = pool.engine.state_of(job.row)
     if state is State.RUNNING:
@@ -372,9 +364,9 @@ def _leave_engine(core: Core, job: BatchJob) -> None:
 
 
 def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Stop the clock and the processes of a running job; whether a user or the policy wants it is noted.
+    """Stop the clock and the processes of a running job, and note whether a user or the policy wants it.
 
-    The processes of one that is being ended are left alone: they have been told to end, and have their grace to do so.
+    The processes of a job that is being ended go on: they have got their signal, and have time to end.
     """
     attempt = job.present
     attempt.stopped_by |= by
@@ -387,13 +379,13 @@ def suspend(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
 
 def close_pause(core: Core, attempt: AttemptState) -> None:
-    """A pause that began and has no end yet ends now."""
+    """End the open pause of an attempt, if it has one."""
     if attempt.pauses and attempt.pauses[-1][1] is None:
         attempt.pauses = (*attempt.pauses[:-1], (attempt.pauses[-1][0], core.now))
 
 
 def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
-    """Let a suspended job go on, if neither a user nor the policy wants it to stand still any more."""
+    """Let a suspended job go on, unless a user or the policy still wants it suspended."""
     attempt = job.present
     attempt.stopped_by &= ~by
     if attempt.stopped_by or job.state is not BatchState.SUSPENDED:
@@ -405,7 +397,7 @@ def resume(core: Core, job: BatchJob, by: int = BY_USER) -> None:
 
 
 def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
-    """Stop a running job for a reason of the server's (``rerun`` or ``host``); what follows is decided when it ends.
+    """Stop a running job for a reason of the server (``rerun`` or ``host``); :func:`ended` decides what follows.
 
     A job that is being deleted is stopped as well, but it stays deleted.
     """
@@ -418,27 +410,11 @@ def stop_running(core: Core, job: BatchJob, why: str, comment: str) -> None:
         ended(core, job, LOST if why == "host" else DELETED)
 
 
-def delete_array(
-    core: Core, parent: BatchJob, *, is_forced: bool, grace: int, message: str = "", by: str = "",
-    doomed: list[Doomed] | None = None,
-) -> steps.Steps[None]:  # fmt: skip
-    """End every job of an array that has not ended, in steps."""
-    members = yield from steps.members_of(core, parent)
-    parent.ending = "deleted"
-    for job in members:
-        if steps.is_enough(core):
-            yield
-        if not job.is_over:
-            delete(core, job, is_forced=is_forced, grace=grace, message=message, by=by, doomed=doomed)
-
-
 def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
     """Give a waiting job (or an array as a whole) another request or queue; it ranks anew."""
     if job.is_array:
-        job.prepared = prepared
         job.queue = queue
-        return
-    if job.holds_hosts:
+    if job.is_array or job.holds_hosts:
         job.prepared = prepared
         return
     run_limits.withdraw(core, job)
@@ -456,7 +432,7 @@ def change(core: Core, job: BatchJob, prepared: Prepared, queue: str) -> None:
 
 
 def job_of_attempt(core: Core, file_key: str) -> BatchJob | None:
-    """Return the job whose present attempt has this key, or None."""
+    """Return the job with this key of its present attempt, or None."""
     name, _, attempt = file_key.partition(".")
     sequence, dash, member = name.partition("-")
     if not (sequence.isdigit() and attempt.isdigit() and (member.isdigit() or not dash)):
@@ -466,7 +442,7 @@ def job_of_attempt(core: Core, file_key: str) -> BatchJob | None:
 
 
 def reported(core: Core, report: Report) -> None:
-    """Note a report; one of an attempt that is over already changes nothing."""
+    """Apply a report; one of an attempt that is over already changes nothing."""
     job = job_of_attempt(core, report.key)
     if job is None or not job.holds_hosts:
         if isinstance(report, Ended):
@@ -491,7 +467,7 @@ def reported(core: Core, report: Report) -> None:
 
 
 def _with_files(core: Core, job: BatchJob, why: str, undelivered: str) -> str:
-    """Return what is said of an end, and of files that could not be delivered, which mail tells whatever ``-m`` says."""
+    """Return the comment on an end, with the files that could not be delivered; mail names them whatever ``-m`` asks for."""
     if not undelivered:
         return why
     if core.settings.mail_command:

@@ -1,46 +1,34 @@
-"""What must always hold of the state: counts, run limits, hosts, rows.  Checked by tests and by ``qbatch check``."""
+"""The invariants of the state: counts, run limits, hosts, rows.  Tests and ``qbatch check`` check them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from qbatch.daemon.core.job import BY_POLICY, ON_HOSTS, WAITING, BatchState
+from qbatch.daemon.core.job import BY_POLICY, ON_HOSTS, WAITING, BatchJob, BatchState
+from qbatch.daemon.core.state import Core, PoolState
 from qbatch.model.actions import parts_of
-
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core, PoolState
 
 
 def breaches(core: Core) -> list[str]:
-    """Return what does not hold, one line each."""
+    """Return the invariants that do not hold, one line each."""
     found: list[str] = []
-    ones: list[BatchJob] = []
-    for job in core.jobs.values():
-        if job.is_array:
-            ones += core.arrays[job.sequence].members.values()
-        else:
-            ones.append(job)
-    live = [job for job in ones if not job.is_over]
+    live = [job for whole in core.jobs.values() if not whole.is_over for job in core.members(whole)]
     real_counts = Counter((job.queue, job.state) for job in live)
     for name, queue in core.queues.items():
         for state in (*WAITING, *ON_HOSTS):
             counted, real = queue.counts.get(state, 0), real_counts[name, state]
             if counted != real:
                 found.append(f"queue {name} counts {counted} jobs in state {state.letter}; there are {real}")
-    used: dict[str, int] = {}
+    used = Counter(name for job in live if job.waits_for for name in job.waits_for.split("\n"))
     for job in live:
-        for passed in job.waits_for.split("\n") if job.waits_for else []:
-            used[passed] = used.get(passed, 0) + 1
         found += _of_job(core, job)
     for name, run_limit in core.run_limits.items():
-        if run_limit.used != used.get(name, 0):
-            found.append(f"run limit {name} counts {run_limit.used}; {used.get(name, 0)} jobs have a place in it")
+        if run_limit.used != used[name]:
+            found.append(f"run limit {name} counts {run_limit.used}; {used[name]} jobs have a place in it")
     for pool in core.pools:
         taken = [0] * len(pool.machine.hosts)
         for job in pool.running.values():
-            # A job that the policy has suspended has no processors; one whose trial is over has given them back.
+            # A job that the policy has suspended has no processors, and a job after its trial has given them back.
             if job.row < 0 or job.present.stopped_by & BY_POLICY:
                 continue
             for place, procs, _ in parts_of(job.present.allocation):
@@ -53,7 +41,7 @@ def breaches(core: Core) -> list[str]:
 
 
 def _of_numbers(pool: PoolState) -> list[str]:
-    """The numbers in use on each host are those of the running jobs, each given once."""
+    """Return the hosts on which the numbers in use are not those of the running jobs, each once."""
     found = []
     chunks, procs = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for job in pool.running.values():
@@ -70,23 +58,17 @@ def _of_numbers(pool: PoolState) -> list[str]:
 
 
 def _of_job(core: Core, job: BatchJob) -> list[str]:
-    name = core.id_of(job.key)
-    pool = core.pool_of(job)
-    found = []
-    if job.row >= 0 and pool.by_row[job.row] is not job:
-        found.append(f"job {name} has row {job.row}, which is another job's")
-    if job.holds_hosts and (job.key not in pool.running or job.attempt is None or not job.attempt.allocation):
-        found.append(f"job {name} runs without hosts")
-    if not (job.holds_hosts or job.is_over) and job.attempt is not None:
-        found.append(f"job {name} has an attempt, but is in state {job.state.letter}")
-    if job.is_over is not (job.final is not None):
-        found.append(f"job {name} is in state {job.state.letter}, but its end says otherwise")
-    if job.state is BatchState.QUEUED and not (job.is_pending or job.row >= 0 or job.run_limit):
-        found.append(f"job {name} is queued, but neither the engine nor a run limit knows it")
-    if job.state is BatchState.QUEUED and (job.hold or job.unmet):
-        found.append(f"job {name} is queued, but it is held")
-    if job.is_waiting and job.state is not BatchState.QUEUED and (job.is_pending or job.row >= 0):
-        found.append(f"job {name} is in state {job.state.letter}, but the engine has it")
-    if job.is_pending and job.key not in pool.pending:
-        found.append(f"job {name} is to arrive at the engine, but is not among the arrivals")
-    return found
+    pool, letter, attempt = core.pool_of(job), job.state.letter, job.attempt
+    is_queued, is_with_engine = job.state is BatchState.QUEUED, job.is_pending or job.row >= 0
+    is_without_hosts = job.key not in pool.running or attempt is None or not attempt.allocation
+    wrong = (
+        (job.row >= 0 and pool.by_row[job.row] is not job, f"has row {job.row}, which is another job's"),
+        (job.holds_hosts and is_without_hosts, "runs without hosts"),
+        (not (job.holds_hosts or job.is_over) and attempt is not None, f"has an attempt, but is in state {letter}"),
+        (job.is_over is not (job.final is not None), f"is in state {letter}, but its end says otherwise"),
+        (is_queued and not (is_with_engine or job.run_limit), "is queued, but neither the engine nor a run limit knows it"),
+        (is_queued and (job.hold or job.unmet), "is queued, but it is held"),
+        (job.is_waiting and not is_queued and is_with_engine, f"is in state {letter}, but the engine has it"),
+        (job.is_pending and job.key not in pool.pending, "is to arrive at the engine, but is not among the arrivals"),
+    )
+    return [f"job {core.id_of(job.key)} {text}" for is_wrong, text in wrong if is_wrong]

@@ -1,9 +1,8 @@
-"""A job of the batch server: its states, what was submitted and what has become of it.
+"""A job of the batch server: its states, its specification and its history.
 
-Everything that may happen to a job's state stands in ``NEXT``; :meth:`.state.Core.set_state` looks every change up there, and
-what is not there is refused.  The table knows neither time nor hosts nor policies.  The state of an array follows from those of
-its jobs: it is BEGUN once any has started.  The engine has a table of its own (:mod:`qbatch.engine.states`), for the jobs that it
-knows.
+``NEXT`` contains every change of a job's state that is allowed; :meth:`.state.Core.set_state` looks each change up there and
+refuses any other.  The table knows neither time nor hosts nor policies.  The state of an array follows from those of its jobs: it
+is BEGUN once any has started.  The engine has its own table (:mod:`qbatch.engine.states`), for the jobs that it knows.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from qbatch.wire.resources import Demand, listed_resources
 
 
 class BatchState(Enum):
-    """Where a job, an array or a job of an array is in its life.  The value is its letter on the wire and in PBS formats."""
+    """The state of a job, an array or a job of an array.  The value is its letter in the protocol and in PBS formats."""
 
     QUEUED = "Q"
     HELD = "H"
@@ -35,11 +34,10 @@ class BatchState(Enum):
     FINISHED = "F"
     EXPIRED = "X"
 
-    __hash__ = object.__hash__  # that of Enum is a function in Python; states are keys of counts
+    __hash__ = object.__hash__  # Enum's is slow Python code, and states are keys of counts
 
     @property
     def letter(self) -> str:
-        """The letter by which PBS knows it."""
         letter: str = self._value_
         return letter
 
@@ -48,7 +46,7 @@ WAITING = (BatchState.QUEUED, BatchState.HELD, BatchState.WAITING_FOR_TIME)
 """The states of a job that has not started, or waits to start again."""
 
 ON_HOSTS = (BatchState.RUNNING, BatchState.SUSPENDED, BatchState.EXITING)
-"""The states of a job that has hosts; EXITING: it was told to end."""
+"""The states of a job that has hosts; EXITING: it is being ended."""
 
 OVER = (BatchState.FINISHED, BatchState.EXPIRED)
 """The states that no job leaves; EXPIRED: a job of an array."""
@@ -61,13 +59,13 @@ NEXT: dict[str, dict[BatchState, BatchState]] = {
     "started": {BatchState.QUEUED: BatchState.RUNNING},
     "suspended": {BatchState.RUNNING: BatchState.SUSPENDED},
     "resumed": {BatchState.SUSPENDED: BatchState.RUNNING},
-    "told to end": dict.fromkeys((BatchState.RUNNING, BatchState.SUSPENDED), BatchState.EXITING),
+    "stopped": dict.fromkeys((BatchState.RUNNING, BatchState.SUSPENDED), BatchState.EXITING),
     "requeued": dict.fromkeys(ON_HOSTS, BatchState.QUEUED),
     "expired": dict.fromkeys((*WAITING, *ON_HOSTS), BatchState.EXPIRED),
     "finished": dict.fromkeys((*WAITING, *ON_HOSTS, BatchState.BEGUN), BatchState.FINISHED),
 }
-"""By what happened, the state after each state in which it may happen.  ``begun`` is said of arrays only, ``expired`` of their
-jobs only; a job that was submitted is QUEUED."""
+"""By cause, the state after each state in which the cause may occur.  ``begun`` is for arrays only, ``expired`` for their jobs
+only; a submitted job is QUEUED."""
 
 SUBSTATES = {
     BatchState.QUEUED: 10,
@@ -91,7 +89,7 @@ HOLD_LETTERS = {"u": USER_HOLD, "o": OTHER_HOLD, "s": SYSTEM_HOLD}
 
 
 class Listed(dict[str, str]):
-    """``Resource_List``: names and values.  ``text``: the same as accounting writes it, once it has."""
+    """``Resource_List``: names and values.  ``text``: the list as accounting writes it, empty before the first time."""
 
     __slots__ = ("text",)
 
@@ -106,53 +104,46 @@ class Prepared:
     ``demand``: what its resources ask for, in parts; ``walltime``: microseconds; ``request``: as the engine gets it; ``listed``:
     as ``Resource_List``; ``indices``, ``slot_limit``: of an array.
 
-    A plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
+    It is a plain class on purpose: snapshots write each one once and refer to it by its place (:mod:`.state_snapshot`).
     """
 
     __slots__ = ("demand", "indices", "listed", "request", "slot_limit", "spec", "walltime")
 
     def __init__(
-        self,
-        spec: Spec,
-        demand: Demand,
-        walltime: int,
-        request: Job,
-        indices: tuple[int, ...] = (),
-        slot_limit: int | None = None,
-        listed: Listed | None = None,
-    ) -> None:
+        self, spec: Spec, demand: Demand, walltime: int, request: Job, indices: tuple[int, ...] = (),
+        slot_limit: int | None = None, listed: Listed | None = None,
+    ) -> None:  # fmt: skip
         self.spec = spec
         self.demand = demand
         self.walltime = walltime
         self.request = request
         self.indices = indices
         self.slot_limit = slot_limit
-        if listed is None:
-            listed = Listed(listed_resources(spec.resources, demand, walltime))
-        self.listed = listed
+        self.listed = listed or Listed(listed_resources(spec.resources, demand, walltime))
 
 
-_new_tuple = tuple.__new__  # half of the time that a named tuple's own takes, which is asked for a dozen times a job
+_new_tuple = tuple.__new__  # takes half the time of a named tuple's own, and runs a dozen times a job
 
 BY_USER, BY_POLICY = 1, 2
 """Bits of :attr:`AttemptState.stopped_by`."""
 
 
 class Runs(Protocol):
-    """Says how long jobs run and how they end where their specification does not: in the shadow of jobs that really run."""
+    """Run times and exit statuses that replace those of the specifications, for copies of jobs that really run."""
 
     def run_of(self, job: BatchJob) -> int:
         """Return how long the present attempt of a job runs, in microseconds; ``NEVER`` while that is not known."""
-        ...
 
     def status_of(self, job: BatchJob) -> int:
-        """Return the exit status with which it ends by itself."""
-        ...
+        """Return the exit status of a job that ends by itself."""
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """``count`` equal chunks on a host: processors, bytes and lines of the node file of each, the number of the first among the
-    chunks there (the others follow it), and the ranges of the numbers of their processors, chunk after chunk."""
+    """``count`` equal chunks on a host.
+
+    ``procs``, ``memory`` (bytes), ``lines`` (of the node file): of each chunk.  ``number``: that of the first among the chunks on
+    the host; the others follow it.  ``ranges``: the numbers of their processors, chunk after chunk.
+    """
 
     host: int
     procs: int
@@ -164,12 +155,12 @@ class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class AttemptState(msgspec.Struct, gc=False, array_like=True):
-    """What a job does on its hosts, from its start until it ends or is queued again; of an ended job, what it did at last.
+    """An attempt of a job, from its start until it ends or is queued again; of an ended job, the last one.
 
-    ``started``: an instant, in microseconds.  ``slots``: its chunks on their hosts.  ``session``: of its processes, once that is
-    known.  ``pauses``: from when until when it was suspended, None for an end that has not come.  ``stopped_by``: ``BY_USER`` or
-    ``BY_POLICY`` or both have suspended it; it goes on when neither does any more.  ``sizes``: from when on it had how many
-    processors, where that is not what it asked for.  ``used``: what was measured of it at its end (seconds and bytes).
+    ``started``: an instant, in microseconds.  ``slots``: its chunks on their hosts.  ``session``: of its processes, once known.
+    ``pauses``: the start and the end of each suspension; None if it has not ended.  ``stopped_by``: ``BY_USER``, ``BY_POLICY`` or
+    both suspend it; it goes on when neither does.  ``sizes``: its processors from each instant on, if it ever had others than it
+    asked for.  ``used``: what was measured at its end (seconds and bytes).
     """
 
     started: int
@@ -189,11 +180,11 @@ class AttemptState(msgspec.Struct, gc=False, array_like=True):
 
 
 class EarlierAttempts(msgspec.Struct, gc=False, array_like=True):
-    """What is known of a job's attempts before the present one: it was queued again.
+    """The attempts of a job before the present one; it was queued again.
 
-    ``trials``: from when until when on how many processors and where (as in ``exec_host``) it ran on trial.  ``lost``: the same
-    of the latest attempts that were lost (its host went down, it was to run again), each piece with the number of its attempt
-    before it.  ``used``: what was measured of the last one.
+    ``trials``: start, end, processors and hosts (as in ``exec_host``) of each trial run.  ``lost``: the execution intervals of
+    the latest lost attempts (the host went down, the job was rerun), each after the number of its attempt.  ``used``: what was
+    measured of the last one.
     """
 
     trials: tuple[tuple[int, int, int, str], ...] = ()
@@ -202,7 +193,7 @@ class EarlierAttempts(msgspec.Struct, gc=False, array_like=True):
 
 
 class FinalState(msgspec.Struct, gc=False, array_like=True):
-    """How a job ended: the instant (microseconds), its exit status, and why it was refused after it was taken in, if it was."""
+    """How a job ended: the instant (microseconds), its exit status, and why it was refused after it was queued, if it was."""
 
     ended: int
     status: int
@@ -210,16 +201,16 @@ class FinalState(msgspec.Struct, gc=False, array_like=True):
 
 
 class BatchJob(msgspec.Struct, gc=False, array_like=True):
-    """One job, array or subjob.  Instants in microseconds, None for not yet.
+    """One job, array or subjob.  Instants are in microseconds; None means not yet.
 
     ``hold``: bits of holds.  ``row``: its row in the engine of its pool, -1 while the engine does not know it.  ``run_limit``:
     the name of the run limit at which it waits.  ``waits_for``: the run limits in which it has a place, one a line.
     ``ending``: why it is being ended (``deleted``, ``rerun``, ``host``, ``signal``, ``refused``).  ``broken``: the latest
-    promises to it that the policy took back: when, the start that was promised, and why.  ``deadline``: the instant by which it
-    is to end, ``price``: what it costs, fixed when the policy accepted it, in millionths of a processor-hour.
+    promises that the policy took back: when, the promised start, and why.  ``deadline``: the instant by which it is to end.
+    ``price``: what it costs, fixed when the policy accepted it, in millionths of a processor-hour.
 
-    ``attempts``: how many have begun.  What belongs to one state is there in that state only: ``attempt`` from a start until it
-    is queued again, ``final`` of an ended job; ``earlier`` of a job that was queued again.
+    ``attempts``: how many have begun.  ``attempt`` is set from a start until the job is queued again, ``final`` once it has
+    ended, ``earlier`` once it was queued again.
     """
 
     sequence: int
@@ -257,22 +248,18 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def key(self) -> JobKey:
-        """Its sequence number and index."""
         return _new_tuple(JobKey, (self.sequence, self.member))
 
     @property
     def spec(self) -> Spec:
-        """What was submitted."""
         return self.prepared.spec
 
     @property
     def is_array(self) -> bool:
-        """Whether it is a whole array."""
         return self.member == ARRAY
 
     @property
     def is_subjob(self) -> bool:
-        """Whether it is one job of an array."""
         return self.member >= 0
 
     @property
@@ -282,22 +269,18 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def holds_hosts(self) -> bool:
-        """Whether it has hosts: it runs, is suspended or is being ended."""
         return self.state in ON_HOSTS
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits to start, or to start again."""
         return self.state in WAITING
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended for good."""
         return self.state in OVER
 
     @property
     def is_running_or_suspended(self) -> bool:
-        """Whether it has hosts and was not told to end."""
         return self.state is BatchState.RUNNING or self.state is BatchState.SUSPENDED
 
     @property
@@ -307,30 +290,32 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
 
     @property
     def present(self) -> AttemptState:
-        """Its attempt; it must have one."""
         assert self.attempt is not None, f"{self.file_key} does not run"
         return self.attempt
 
     @property
     def under_way(self) -> Progress:
-        """The progress of its attempt; it must have one."""
         return self.present.progress
 
     @property
     def size(self) -> int:
-        """On how many processors it works: what it asked for, unless the policy has resized it."""
+        """The number of its processors: what it asked for, unless the policy has resized it."""
         sizes = self.attempt.sizes if self.attempt is not None else ()
         return sizes[-1][1] if sizes else self.prepared.request.procs
 
     @property
+    def hold_types(self) -> str:
+        """``Hold_Types`` as ``qstat -f`` shows it."""
+        return hold_text(self.hold | (DEPENDENCY_HOLD if self.unmet else 0))
+
+    @property
     def used(self) -> dict[str, float] | None:
-        """What was measured of its attempt, or of the one before if it waits again; None while nothing was."""
+        """What was measured of its attempt, or of the one before if it waits again; None before any measurement."""
         last = self.attempt if self.attempt is not None else self.earlier
         return last.used if last is not None else None
 
     @property
     def refused(self) -> Reason | None:
-        """Why it was refused after it was taken in."""
         return self.final.refused if self.final is not None else None
 
     def worked(self, now: int) -> int:
@@ -338,7 +323,7 @@ class BatchJob(msgspec.Struct, gc=False, array_like=True):
         return self.attempt.progress.worked(now) if self.attempt is not None else 0
 
     def walltime_used(self, now: int) -> int:
-        """Return how much of its walltime its attempt has used: as if on the processors that it asked for."""
+        """Return the microseconds of walltime that its attempt has used, as if on the processors that it asked for."""
         return self.worked(now) // self.prepared.request.procs
 
     @property
@@ -354,21 +339,18 @@ def hold_bits(letters: str) -> int:
     Raises:
         ValueError: a letter is not one of them.
     """
+    if letters.strip() == "n":
+        return 0
     bits = 0
     for letter in letters.strip():
-        if letter == "n" and len(letters.strip()) == 1:
-            return 0
         if letter not in HOLD_LETTERS:
-            raise ValueError(f"{letter!r} is no kind of hold; use u (user), o (operator) or s (system)")
+            raise ValueError(f"{letter!r} is not a kind of hold; use u (user), o (operator) or s (system)")
         bits |= HOLD_LETTERS[letter]
     return bits
 
 
 def hold_text(bits: int) -> str:
     """Return ``Hold_Types`` as ``qstat -f`` shows it."""
-    if not bits:
-        return "n"
-    letters = [letter for letter, bit in HOLD_LETTERS.items() if bits & bit]
-    if bits & DEPENDENCY_HOLD and "s" not in letters:
-        letters.append("s")
-    return "".join(letters) or "n"
+    if bits & DEPENDENCY_HOLD:
+        bits |= SYSTEM_HOLD
+    return "".join(letter for letter, bit in HOLD_LETTERS.items() if bits & bit) or "n"

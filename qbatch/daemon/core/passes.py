@@ -1,7 +1,7 @@
 """The passage of time: what is due in the calendar, and one pass of each pool's engine.
 
-``next_due`` says when something happens by itself; ``advance`` handles one such instant.  The driver calls them; the
-same calls in the same order give the same state after a crash.
+``next_due`` returns the next instant at which something happens by itself; ``advance`` handles such an instant.  The driver calls
+them; the same calls in the same order give the same state after a crash.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from qbatch.daemon.core import accounting, flow, run_limits
 from qbatch.daemon.core.emulation import fate_of
 from qbatch.daemon.core.faults import status_of
 from qbatch.daemon.core.job import BY_POLICY, BatchJob, BatchState, FinalState
-from qbatch.daemon.core.state import Account, Core, PoolState
+from qbatch.daemon.core.state import Core, PoolState
 from qbatch.daemon.executors.attempt import LOST
-from qbatch.engine.round import Round
 from qbatch.model.actions import Action, Break, Promise, Reject, Resize, Resume, Start, Suspend
 from qbatch.model.events import Returned, Woken
 from qbatch.model.job import Job
@@ -29,7 +28,7 @@ REFUSED = -1
 """Exit status of a job that was refused: it never ran."""
 
 MOST_BROKEN = 100
-"""Promises taken back that a job's record keeps: the latest."""
+"""Broken promises that a job's record keeps: the latest."""
 
 _SUBMIT = attrgetter("submit")
 
@@ -37,7 +36,7 @@ _WORDS = {flow.OVER_WALLTIME: "walltime exceeded", LOST: "LOST: a fault on deman
 
 
 def next_due(core: Core) -> int | None:
-    """Return the next instant at which something happens without being asked for, or None."""
+    """Return the next instant at which something happens by itself, or None."""
     due = core.calendar[0][0] if core.calendar else None
     for pool in core.pools:
         timer = pool.engine.next_timer()
@@ -54,14 +53,15 @@ def advance(core: Core, at: int) -> None:
         for pool in core.pools:
             _pass_if_due(core, pool)
         core.is_dirty = _has_more(core)
-        # Jobs of no length end at the instant of their start, trials with too little memory too: another round follows.
+        # Jobs without length, and trials with too little memory, end at the instant of their start: another round follows.
         is_due = core.calendar and core.calendar[0][0] <= core.now
-        if not is_due and not (core.is_dirty and _has_returned(core)):
-            return
+        if is_due or (core.is_dirty and any(isinstance(each, Returned) for pool in core.pools for each in pool.events)):
+            continue
+        return
 
 
 def make_pass(core: Core, pool: PoolState) -> None:
-    """Make the pass of one pool at this instant, if it has anything to take in, with what is due by now and nothing else.
+    """Handle what is due by now, then make the pass of one pool at this instant, if it has anything to take in.
 
     Another round at the instant, and the other pools, are left to :func:`advance`.
     """
@@ -76,45 +76,37 @@ def _pass_if_due(core: Core, pool: PoolState) -> None:
 
 
 def _has_more(core: Core) -> bool:
-    """Tell whether there is something for another pass."""
     for pool in core.pools:  # noqa: SIM110 - any() costs a generator, twice an instant
         if pool.events or pool.pending:
             return True
     return False
 
 
-def _has_returned(core: Core) -> bool:
-    return any(isinstance(event, Returned) for pool in core.pools for event in pool.events)
-
-
 def _take_due(core: Core) -> None:
     while core.calendar and core.calendar[0][0] <= core.now:
         due, _, what, sequence, member, attempt = heapq.heappop(core.calendar)
         job = core.find(JobKey(sequence, member))
-        if job is not None:
-            _due(core, job, what, attempt, due)
-
-
-def _due(core: Core, job: BatchJob, what: str, attempt: int, due: int) -> None:
-    if what == "end" and job.attempts == attempt and job.attempt is not None and job.attempt.progress.due == due:
-        status = fate_of(core, job)
-        if status >= 0 and core.faults:
-            status = status_of(core.faults, job.name, status)
-        worked, used_memory = job.worked(core.now), job.prepared.spec.used_memory
-        used = {"cput": worked / 1e6, "walltime": worked // job.prepared.request.procs / 1e6}
-        if used_memory is not None:
-            used["mem"] = float(used_memory)
-        flow.ended(core, job, status, _WORDS.get(status, ""), used)
-    elif what == "release" and job.state is BatchState.WAITING_FOR_TIME:
-        flow.settle(core, job)
-        core.happened("released", job.key, "its time has come")
+        if job is None:
+            continue
+        if what == "end" and job.attempts == attempt and job.attempt is not None and job.attempt.progress.due == due:
+            status = fate_of(core, job)
+            if status >= 0:
+                status = status_of(core.faults, job.name, status)
+            worked, used_memory = job.worked(core.now), job.prepared.spec.used_memory
+            used = {"cput": worked / 1e6, "walltime": worked // job.prepared.request.procs / 1e6}
+            if used_memory is not None:
+                used["mem"] = float(used_memory)
+            flow.ended(core, job, status, _WORDS.get(status, ""), used)
+        elif what == "release" and job.state is BatchState.WAITING_FOR_TIME:
+            flow.settle(core, job)
+            core.happened("released", job.key, "its time has come")
 
 
 def _one_pass(core: Core, pool: PoolState) -> None:
     events, pool.events = pool.events, []
     arrivals: list[Job] = []
     if pool.pending:
-        # One total order, whatever the order in which they came: a snapshot keeps no other.  By (submit, number, member).
+        # A total order, by (submit, number, member), whatever the order of arrival: a snapshot keeps no other.
         pending, pool.pending = pool.pending, {}
         arrived = sorted(zip(map(_SUBMIT, pending.values()), pending, pending.values(), strict=True))
         for row, (_, key, request) in enumerate(arrived, len(pool.by_row)):
@@ -123,30 +115,21 @@ def _one_pass(core: Core, pool: PoolState) -> None:
             job.row = row
             job.is_pending = False
             pool.by_row.append(job)
-            force_setattr(request, "row", row)  # it is in no other hands yet, and the engine need not make another
+            force_setattr(request, "row", row)  # no other code has it yet, and the engine need not copy it
             arrivals.append(request)
     done = pool.engine.handle(core.now, events or ([] if arrivals else [Woken()]), arrivals)
-    apply_round(core, pool, done)
-
-
-def apply_round(core: Core, pool: PoolState, done: Round) -> None:
-    """Carry out what the engine decided."""
     for row, reason in done.refused:
-        job = pool.by_row[row]
-        if job is not None:
+        if (job := pool.by_row[row]) is not None:
             _refused(core, pool, job, row, reason)
     for row in done.requeued:
-        job = pool.by_row[row]
-        if job is not None:
+        if (job := pool.by_row[row]) is not None:
             flow.returned(core, job)
     for row in done.stopped:
-        job = pool.by_row[row]
-        if job is not None:
+        if (job := pool.by_row[row]) is not None:
             flow.suspend(core, job, BY_POLICY)
     for action in done.actions:
         row = getattr(action, "row", -1)
-        job = pool.by_row[row] if row >= 0 else None
-        if job is not None:
+        if row >= 0 and (job := pool.by_row[row]) is not None:
             _carry_out(core, pool, job, action)
 
 
@@ -160,7 +143,11 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
             if job.price is None:
                 job.price = pool.engine.price_of(action.row)
         case Break():
-            _break_promise(core, job, action.reason)
+            if job.promised is not None:
+                job.broken = (*job.broken, (core.now, job.promised, action.reason.text))[-MOST_BROKEN:]
+            job.comment = f"the promised start is lost: {action.reason.text}"
+            job.promised = None
+            core.happened("promise-broken", job.key, action.reason.text)
         case Reject():
             _refused(core, pool, job, action.row, action.reason)
         case Suspend():
@@ -169,21 +156,10 @@ def _carry_out(core: Core, pool: PoolState, job: BatchJob, action: Action) -> No
             flow.resume(core, job, BY_POLICY)
         case Resize():
             flow.resize(core, job, (msgspec.structs.replace(job.present.allocation[0], procs=action.procs),))
-        case _:
-            pass
-
-
-def _break_promise(core: Core, job: BatchJob, reason: Reason) -> None:
-    """The policy takes its promise back: that is told once, and stays in the job's record."""
-    if job.promised is not None:
-        job.broken = (*job.broken, (core.now, job.promised, reason.text))[-MOST_BROKEN:]
-    job.comment = f"the promised start is lost: {reason.text}"
-    job.promised = None
-    core.happened("promise-broken", job.key, reason.text)
 
 
 def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reason) -> None:
-    """A job ends without having run; so does its array, as refused, if that is what became of all its jobs."""
+    """End a job as refused, without a run; its array ends as refused, too, if all its jobs were refused."""
     pool.by_row[row] = None
     job.row, job.promised = -1, None
     _note_refusal(core, job, reason)
@@ -197,4 +173,4 @@ def _refused(core: Core, pool: PoolState, job: BatchJob, row: int, reason: Reaso
 def _note_refusal(core: Core, job: BatchJob, reason: Reason) -> None:
     job.final = FinalState(core.now, REFUSED, msgspec.structs.replace(reason, blocked_by=()))
     job.comment, job.ending = reason.text, "refused"
-    core.outbox.append(Account(core.now, "A", core.id_of(job.key), accounting.refused(job, reason.code)))
+    core.account("A", job, accounting.refused(job, reason.code))

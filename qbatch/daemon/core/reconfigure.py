@@ -1,8 +1,8 @@
-"""The same jobs under another configuration."""
+"""A new configuration for a server that has jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from operator import attrgetter
 
 from qbatch.daemon.core import run_limits
@@ -18,7 +18,7 @@ from qbatch.planning.policy import Policy, name_of
 
 
 def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
-    """Let a policy decide in a pool; promises are forgotten, and a pass follows.
+    """Let another policy decide in a pool; promises are forgotten, and a pass follows.
 
     Raises:
         QbatchError: the policy refuses the pool's machine; nothing has changed.
@@ -36,33 +36,46 @@ def exchange(core: Core, pool: PoolState, policy: Policy) -> None:
 def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     """Put a state under other settings, in steps.
 
-    A pool whose hosts and policy stay keeps its engine with all promises.  One in which only the policy is another goes on
-    with its jobs under that, as after ``qbatch policy set``.  A pool of other hosts takes its waiting jobs anew, in their
-    order; it may not change while jobs run in it, and a queue goes to another pool only when none of its jobs runs.
+    A pool that keeps its hosts and its policy keeps its engine with all promises.  A pool that changes only its policy goes on
+    with its jobs under the new one, as after ``qbatch policy set``.  A pool that changes its hosts takes its waiting jobs anew,
+    in their order; no job may run in it.  A queue goes to another pool only when none of its jobs runs.
 
     Raises:
         InputError: a queue or a pool that has jobs is gone, or a pool changes under running jobs; nothing has changed.
     """
-    same = _unchanged(core, settings)
-    other = _under_another_policy(core, settings) - same
-    kept = {pool.settings.name: pool for pool in core.pools if pool.settings.name in same | other}
+    new = {pool.name: pool for pool in settings.pools}
+    found = [(pool.settings.name, pool) for pool in core.pools]
+    kept = {name: pool for name, pool in found if name in new and _hosts(new[name]) == _hosts(pool.settings)}
     _check(core, settings, set(kept))
     pools = [kept[each.name] if each.name in kept else PoolState(each, core.load_policy(each.policy)) for each in settings.pools]
-    others = {each.name: core.load_policy(each.policy) for each in settings.pools if each.name in other}
+    others = {
+        each.name: core.load_policy(each.policy) for each in settings.pools
+        if each.name in kept and each.policy != kept[each.name].settings.policy
+    }  # fmt: skip
     for name, policy in others.items():
-        Engine(kept[name].machine, policy)  # refuses a machine that it is not for, before anything changes
+        Engine(kept[name].machine, policy)  # refuses an unsuitable machine before anything changes
         kept[name].engine.check_exchange(policy)
-    limits = _other_limits(core, settings)
-    moved = _taken_out(core, {queue.name: pools[_pool_of(settings, queue)] for queue in settings.queues})
-    _close_again(core, pools, kept)
+    old, asked = core.queues, {queue.name: queue for queue in settings.queues}
+    limits = [name for name, queue in asked.items() if name in old and _limits(queue) != _limits(old[name].settings)]
+    places = {pool.name: place for place, pool in enumerate(settings.pools)}
+    pool_of = {name: places.get(queue.pool, 0) for name, queue in asked.items()}
+    # The waiting jobs of queues that leave their pool, in the order in which they became eligible.
+    leaving = {name for name in asked if name in old and pools[pool_of[name]] is not core.pools[old[name].pool]}
+    ones: Iterable[BatchJob] = (job for whole in core.live_jobs() for job in core.members(whole)) if leaving else ()
+    moved = [job for job in ones if job.queue in leaving and job.state is BatchState.QUEUED]
+    moved.sort(key=attrgetter("eligible", "sequence", "member"))
+    for job in moved:
+        run_limits.withdraw(core, job)
+    _close_again(core, [pool for pool in pools if pool.settings.name not in kept])
     core.pools, core.settings = pools, settings
-    for pool, each in zip(pools, settings.pools, strict=True):
-        pool.settings = each
+    for pool, configured in zip(pools, settings.pools, strict=True):
+        pool.settings = configured
     core.host_places = places_of(settings)
-    core.queues = {
-        queue.name: _queue(core.queues.get(queue.name), queue, place, _pool_of(settings, queue))
-        for place, queue in enumerate(settings.queues, 1)
-    }
+    core.queues = {}
+    for place, each in enumerate(settings.queues, 1):
+        queue = old.get(each.name) or QueueState(each, place, 0, each.enabled, each.started, {}, {})
+        queue.settings, queue.place, queue.pool = each, place, pool_of[each.name]  # it stays opened or closed as it was by hand
+        core.queues[each.name] = queue
     core.prepared.clear()
     core.asked.clear()
     for name, policy in others.items():
@@ -78,39 +91,8 @@ def reconfigure(core: Core, settings: Settings) -> Steps[None]:
     yield from run_limits.recount(core, limits)
 
 
-def _pool_of(settings: Settings, queue: Queue) -> int:
-    """Return the place of a queue's pool among the pools."""
-    return next((place for place, pool in enumerate(settings.pools) if pool.name == queue.pool), 0)
-
-
-def _queue(old: QueueState | None, settings: Queue, place: int, pool: int) -> QueueState:
-    """Return a queue under other settings, with the jobs that it has; what was opened or closed by hand stays so."""
-    if old is None:
-        return QueueState(settings, place, pool, settings.enabled, settings.started, {}, {})
-    old.settings, old.place, old.pool = settings, place, pool
-    return old
-
-
-def _taken_out(core: Core, pools: dict[str, PoolState]) -> list[BatchJob]:
-    """Take the waiting jobs out of the pools that their queues leave; return them in the order in which they became eligible.
-
-    ``pools``: of each queue, the one that it has from now on.
-    """
-    leaving = {name for name, queue in core.queues.items() if name in pools and pools[name] is not core.pools[queue.pool]}
-    if not leaving:
-        return []
-    moved = []
-    for job in core.live_jobs():
-        if job.queue in leaving or job.is_array:
-            moved += [one for one in core.members(job) if one.queue in leaving and one.state is BatchState.QUEUED]
-    moved.sort(key=attrgetter("eligible", "sequence", "member"))
-    for job in moved:
-        run_limits.withdraw(core, job)
-    return moved
-
-
 def _check(core: Core, settings: Settings, same: set[str]) -> None:
-    """Refuse what would take hosts, queues or the executor away from jobs that need them."""
+    """Refuse settings that take hosts, queues or the executor away from jobs; the pools ``same`` keep their hosts."""
     running = sum(len(pool.running) for pool in core.pools)
     if settings.executor != core.settings.executor and running:
         raise InputError(
@@ -120,9 +102,8 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
     for pool in core.pools:
         if pool.settings.name not in same and pool.running:
             raise InputError(
-                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it under other hosts than are asked for now (or on "
-                "another Dask cluster or directory); start and end them as before (qbatch down --jobs), or take another store "
-                "(--state DIR)"
+                f"pool {pool.settings.name}: {len(pool.running)} jobs run in it, and the configuration changes its hosts, Dask "
+                "cluster or directory; start as before and end the jobs (qbatch down --jobs), or take another store (--state DIR)"
             )
     names = {each.name for each in settings.queues}
     for name, queue in core.queues.items():
@@ -146,60 +127,28 @@ def _check(core: Core, settings: Settings, same: set[str]) -> None:
         is_other = job.queue in queues and job.queue not in stay
         reason = refusal(machines[queues[job.queue]], job.prepared.request) if is_other else None
         if reason is not None and not job.holds_hosts:
-            raise InputError(
-                f"job {core.id_of(job.key)} could never run any more: {reason.text}; delete or alter it first"
-            )
+            raise InputError(f"job {core.id_of(job.key)} could no longer run: {reason.text}; delete or alter it first")
 
 
-def _close_again(core: Core, pools: list[PoolState], kept: Mapping[str, PoolState]) -> None:
-    """Hosts that were drained or down stay so, by name, in pools that begin with a new engine."""
-    shut = {}
-    for pool in core.pools:
-        for place in sorted(pool.shut | set(pool.host_comments)):
-            shut[pool.machine.hosts[place].name] = (
-                place in pool.shut,
-                place in pool.down,
-                pool.host_comments.get(place, ""),
-            )
+def _close_again(core: Core, pools: list[PoolState]) -> None:
+    """Close hosts that were drained or down again, by name, in pools that begin with a new engine; they keep their comments."""
+    old = {host.name: (pool, place) for pool in core.pools for place, host in enumerate(pool.machine.hosts)}
     for pool in pools:
-        if pool.settings.name in kept:
-            continue
         for place, host in enumerate(pool.machine.hosts):
-            is_shut, is_down, comment = shut.get(host.name, (False, False, ""))
-            if comment:
+            if host.name not in old:
+                continue
+            was, there = old[host.name]
+            if comment := was.host_comments.get(there):
                 pool.host_comments[place] = comment
-            if is_shut:
+            if there in was.shut:
                 pool.shut.add(place)
                 pool.events.append(HostClosed(place))
-            if is_down:
+            if there in was.down:
                 pool.down.add(place)
 
 
-def _other_limits(core: Core, settings: Settings) -> list[str]:
-    """Return the queues whose limits on running jobs change."""
-    found = []
-    for queue in settings.queues:
-        old = core.queues.get(queue.name)
-        new = (queue.max_running, queue.max_running_per_user)
-        if old is not None and (old.settings.max_running, old.settings.max_running_per_user) != new:
-            found.append(queue.name)
-    return found
-
-
-def _unchanged(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which hosts, their executor with its place, and policy stay."""
-    new = {pool.name: (pool.policy, _hosts(pool)) for pool in settings.pools}
-    return {
-        pool.settings.name
-        for pool in core.pools
-        if new.get(pool.settings.name) == (pool.settings.policy, _hosts(pool.settings))
-    }
-
-
-def _under_another_policy(core: Core, settings: Settings) -> set[str]:
-    """Return the pools of which the hosts stay, whatever their policy."""
-    new = {pool.name: _hosts(pool) for pool in settings.pools}
-    return {pool.settings.name for pool in core.pools if new.get(pool.settings.name) == _hosts(pool.settings)}
+def _limits(queue: Queue) -> tuple[int | None, int | None]:
+    return queue.max_running, queue.max_running_per_user
 
 
 def _hosts(pool: Pool) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""A job, a queue, a host as the outside sees them."""
+"""The records of jobs, queues and hosts that clients get."""
 
 from __future__ import annotations
 
@@ -6,42 +6,38 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import ceil
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from qbatch.daemon.core.dependencies import depend_text
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchState, Slot, hold_text
+from qbatch.daemon.core.job import BY_POLICY, OVER, SUBSTATES, WAITING, BatchJob, BatchState, Slot
 from qbatch.daemon.core.slots import divide, ranges_of_chunks
+from qbatch.daemon.core.state import Core, QueueState
 from qbatch.model.actions import parts_of
+from qbatch.model.machine import Host
 from qbatch.wire.identifiers import ARRAY, JobKey, format_id, format_indices
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
 from qbatch.wire.resources import MICROSECONDS, format_duration, format_size, parse_duration, parse_size
 
-if TYPE_CHECKING:
-    from qbatch.daemon.core.job import BatchJob
-    from qbatch.daemon.core.state import Core, PoolState, QueueState
-    from qbatch.model.machine import Host
 
 def limits_of(job: BatchJob) -> dict[str, float]:
     """Return the limits that a job asked for: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes.
 
-    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is held or not as ``mem`` is.
+    ``pmem`` is a share of ``mem`` (:func:`qbatch.wire.resources.parse_demand`), so it is enforced or not as ``mem`` is.
     """
     resources = job.spec.resources
-    limits: dict[str, float] = {}
-    for name in ("cput", "pcput", "vmem"):
-        if name in resources:
-            text = resources[name]
-            limits[name] = float(parse_size(text)) if name == "vmem" else parse_duration(text) / MICROSECONDS
+    limits = {name: parse_duration(resources[name]) / MICROSECONDS for name in ("cput", "pcput") if name in resources}
+    if "vmem" in resources:
+        limits["vmem"] = float(parse_size(resources["vmem"]))
     if job.prepared.demand.memory:
         limits["mem"] = float(job.prepared.demand.memory)
     return limits
 
 
 def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
-    """Return in words what a job uses beyond what it asked for and is not ended for; nothing where there is no such thing.
+    """Return in words what a job uses beyond what it asked for without being ended for it; empty if there is nothing.
 
     ``used``: seconds and bytes, as executors measure them.
     """
@@ -54,7 +50,7 @@ def excess(core: Core, job: BatchJob, used: Mapping[str, float]) -> str:
 
 
 def _text(name: str, amount: float) -> str:
-    """Return an amount as PBS writes it, rounded up: what is exceeded by a part of a second is seen to be."""
+    """Return an amount as PBS writes it, rounded up, so that an excess by a part of a second shows."""
     return format_size(int(amount)) if name in ("mem", "vmem") else format_duration(ceil(amount) * MICROSECONDS)
 
 
@@ -63,8 +59,12 @@ _AS_SUBMITTED = (
     "submit_arguments", "is_blocking", "umask",
 )  # fmt: skip
 _as_submitted = attrgetter(*_AS_SUBMITTED)
-_UNSAID = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
-# A record has seventy fields, and each that is given when it is made takes time: those that few submissions set are put in after.
+_DEFAULTS = _as_submitted(JobRecord(id="", name="", user="", queue="", state=""))
+_AS_CONFIGURED = (
+    "name", "priority", "max_queued", "max_running", "max_running_per_user", "max_procs", "max_walltime", "default_walltime",
+    "max_memory", "destinations", "users",
+)  # fmt: skip
+# Each field that is given to the constructor takes time, and there are seventy: those that few submissions set are left out.
 
 
 def used_of(job: BatchJob) -> dict[str, str]:
@@ -82,19 +82,14 @@ def used_texts(used: Mapping[str, float], procs: int) -> dict[str, str]:
     percent = round(100 * cput / walltime) if walltime > 0 else 0
     size = format_size(memory)
     return {
-        "cpupercent": str(percent),
-        "cput": format_duration(cput),
-        "mem": size,
-        "ncpus": str(procs),
-        "vmem": size if virtual == memory else format_size(virtual),
-        "walltime": format_duration(walltime),
-    }
+        "cpupercent": str(percent), "cput": format_duration(cput), "mem": size, "ncpus": str(procs),
+        "vmem": size if virtual == memory else format_size(virtual), "walltime": format_duration(walltime),
+    }  # fmt: skip
 
 
 def slots_of(core: Core, job: BatchJob) -> list[tuple[int, int, int, int]]:
     """Return (host, processors, memory, slots) of each chunk of a running job, in the order of the chunks."""
-    slots = job.present.slots
-    runs = [(slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in slots]
+    runs = [(slot.host, slot.procs, slot.memory, slot.lines, slot.count) for slot in job.present.slots]
     runs = runs or divide(job, core.pool_of(job).machine.hosts)
     return [(host, procs, memory, lines) for host, procs, memory, lines, count in runs for _ in range(count)]
 
@@ -105,16 +100,15 @@ def exec_texts(core: Core, job: BatchJob) -> tuple[str, str]:
     if not hosts:
         return "", ""
     slots = job.present.slots or [Slot(*each, 0, ()) for each in slots_of(core, job)]
-    if len(slots) == 1:
-        slot = slots[0]
-        return _texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory)
     texts = [_texts_of_run(hosts[slot.host].name, slot.number, slot.count, slot.procs, slot.memory) for slot in slots]
+    if len(texts) == 1:
+        return texts[0]
     return "+".join([place for place, _ in texts]), "+".join([node for _, node in texts])
 
 
 @lru_cache(maxsize=1024)
 def _texts_of_run(name: str, first: int, count: int, procs: int, memory: int) -> tuple[str, str]:
-    """Return where equal chunks on a host are, by their numbers there, and what each of them has."""
+    """Return ``exec_host`` and ``exec_vnode`` of equal chunks on a host; ``first``: the number of the first there."""
     many = f"*{procs}" if procs > 1 else ""
     node = f"({name}:ncpus={procs}{f':mem={format_size(memory)}' if memory else ''})"
     places = [f"{name}/{number}{many}" for number in range(first, first + count)]
@@ -143,39 +137,22 @@ def _hosts_of(core: Core, job: BatchJob) -> tuple[Host, ...]:
     queue = core.queues.get(job.queue)
     hosts = core.pools[queue.pool].machine.hosts if queue is not None else ()
     # A job of an array may have ended on hosts, or in a queue, that the configuration does not have any more.
-    for chunk in attempt.allocation:
-        if chunk.host + chunk.count > len(hosts):
-            return ()
-    return hosts
+    return hosts if all(chunk.host + chunk.count <= len(hosts) for chunk in attempt.allocation) else ()
 
 
 def brief_record(core: Core, job: BatchJob) -> JobRecord:
-    """Return what the tables show of a job."""
-    demand = job.prepared.demand
-    resources = {
-        "ncpus": str(demand.procs),
-        "nodect": str(demand.hosts),
-        "walltime": format_duration(job.prepared.walltime),
-    }
+    """Return the record of a job for tables."""
+    demand, walltime = job.prepared.demand, format_duration(job.prepared.walltime)
+    resources = {"ncpus": str(demand.procs), "nodect": str(demand.hosts), "walltime": walltime}
     if demand.memory:
         resources["mem"] = format_size(demand.memory)
     return JobRecord(
-        id=core.id_of(job.key),
-        name=job.name,
-        user=job.user,
-        queue=job.queue,
-        state=job.state.letter,
-        resources=resources,
-        used=_used_so_far(core, job),
-        started=_started(core, job),
+        core.id_of(job.key), job.name, job.user, job.queue, job.state.letter, resources=resources,
+        used=_used_so_far(core, job), started=_started(core, job), is_array=job.is_array, priority=job.priority,
         session=job.attempt.session if job.attempt is not None else None,
-        is_array=job.is_array,
-        priority=job.priority,
         exit_status=job.final.status if job.final is not None else None,
-        exec_host=exec_texts(core, job)[0],
-        comment=_comment(core, job),
-        deadline=job.deadline,
-    )
+        exec_host=exec_texts(core, job)[0], comment=_comment(core, job), deadline=job.deadline,
+    )  # fmt: skip
 
 
 def _started(core: Core, job: BatchJob) -> int | None:
@@ -186,7 +163,7 @@ def _started(core: Core, job: BatchJob) -> int | None:
 
 
 def _comment(core: Core, job: BatchJob) -> str:
-    """Return what was last said of a job, or how it stands where that is unusual: suspended and by what, on trial."""
+    """Return the last comment on a job; without one, whether it is on trial or suspended, and by what."""
     if job.comment or not job.is_running_or_suspended:
         return job.comment
     pool = core.pool_of(job)
@@ -196,104 +173,70 @@ def _comment(core: Core, job: BatchJob) -> str:
 
 
 def with_excess(core: Core, job: BatchJob, comment: str, used: Mapping[str, float] | None) -> str:
-    """Return a comment, and behind it what the job uses beyond what it asked for."""
-    beyond = excess(core, job, used) if used else ""
-    return "; ".join(text for text in (comment, beyond) if text)
+    """Return a comment, followed by what the job uses beyond what it asked for."""
+    return "; ".join(text for text in (comment, excess(core, job, used) if used else "") if text)
 
 
 def event_record(core: Core, key: JobKey) -> JobRecord | None:
-    """Return what an event tells of a job: what the tables show, where it runs, when it came and what it was promised."""
+    """Return the record of a job for events: that for tables, with where it runs, when it came and its promised start."""
     job = core.find(key)
     if job is None or job.is_over:
         return core.recent.get(key)
+    attempt = job.attempt
     return structs.replace(
-        brief_record(core, job),
-        hold=hold_text(job.hold | (8 if job.unmet else 0)),
-        submitted=job.submitted,
-        eligible=job.eligible,
-        promised=job.promised,
+        brief_record(core, job), hold=job.hold_types, submitted=job.submitted, eligible=job.eligible, promised=job.promised,
         exec_vnode=exec_texts(core, job)[1] if job.prepared.demand.memory else "",
-        pauses=job.attempt.pauses if job.attempt is not None else (),
-        sizes=job.attempt.sizes if job.attempt is not None else (),
-    )
+        pauses=attempt.pauses if attempt is not None else (), sizes=attempt.sizes if attempt is not None else (),
+    )  # fmt: skip
 
 
 def _used_so_far(core: Core, job: BatchJob) -> dict[str, str]:
-    if job.holds_hosts and job.used is None:
-        cput = executor_of(core).cpu_time(core, job)
-        walltime = format_duration(job.walltime_used(core.now))
-        return {"cput": format_duration(cput), "walltime": walltime, "mem": "0kb",
-                "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip
-    return used_of(job)
+    if not job.holds_hosts or job.used is not None:
+        return used_of(job)
+    cput, walltime = executor_of(core).cpu_time(core, job), job.walltime_used(core.now)
+    return {"cput": format_duration(cput), "walltime": format_duration(walltime), "mem": "0kb",
+            "cpupercent": "0", "ncpus": str(job.size), "vmem": "0kb"}  # fmt: skip
 
 
 def full_record(core: Core, job: BatchJob) -> JobRecord:
-    """Return all that ``qstat -f`` shows of a job."""
+    """Return the record of a job for ``qstat -f``."""
     spec, state, settings = job.prepared.spec, job.state, core.settings
     attempt, earlier, final = job.attempt, job.earlier, job.final
     hosts, nodes = exec_texts(core, job)
     queue = _queue_variable(asked_queue(core, job))
     others: dict[str, Any] = {}
-    if (said := _as_submitted(spec)) != _UNSAID:
-        others.update(zip(_AS_SUBMITTED, said, strict=True))
+    if (given := _as_submitted(spec)) != _DEFAULTS:
+        others.update(zip(_AS_SUBMITTED, given, strict=True))
     if job.is_array:
         others.update(_array_fields(core, job))
     elif job.is_subjob:
         others.update(array_id=core.id_of(JobKey(job.sequence, ARRAY)), array_index=job.member)
-    record = JobRecord(
-        id=format_id(job.key, settings.name),
-        name=job.name,
-        user=job.user,
-        queue=job.queue,
-        state=state.letter,
-        owner=f"{job.user}@{spec.host or 'localhost'}",
-        group=job.group,
+    if attempt is not None:
+        others.update(session=attempt.session, pauses=attempt.pauses, sizes=attempt.sizes)
+    if earlier is not None:
+        others.update(trials=earlier.trials, lost=earlier.lost)
+    if final is not None:
+        others.update(ended=final.ended, exit_status=final.status, refused=final.refused)
+    if job.deadline is not None and job.row >= 0 and job.is_waiting:
+        others["planned"] = core.pool_of(job).engine.explain(job.row).numbers.get("planned")
+    # ``-W run_count`` states how often the job ran before.
+    before = spec.extra.get("run_count", "")
+    runs = int(before) if len(before) < 10 and before.isascii() and before.isdecimal() else 0
+    comment = job.comment or _comment(core, job) or _ran_on(nodes)
+    return JobRecord(
+        format_id(job.key, settings.name), job.name, job.user, job.queue, state.letter,
+        owner=f"{job.user}@{spec.host or 'localhost'}", group=job.group,
         substate=SUBSTATES[state] if job.ending != "deleted" or state not in OVER else 91,
-        hold=hold_text(job.hold | (8 if job.unmet else 0)),
-        priority=job.priority,
-        submitted=job.submitted,
-        queued=job.queued,
-        eligible=job.eligible,
-        modified=job.modified,
-        started=_started(core, job),
-        ended=final.ended if final is not None else None,
-        not_before=job.not_before,
-        resources=job.prepared.listed,
-        used=_used_so_far(core, job),
-        exec_host=hosts,
-        exec_vnode=nodes,
-        exec_slots=numbered_text(core, job),
-        exit_status=final.status if final is not None else None,
-        output=output_path(job, "out"),
-        error=output_path(job, "err"),
-        variables={**spec.variables, **queue} if spec.variables else queue,
-        comment=with_excess(core, job, job.comment or _comment(core, job) or _ran_on(nodes), job.used if job.is_over else None),
-        run_count=job.attempts + _runs_before(job),
-        session=attempt.session if attempt is not None else None,
-        depend=depend_text(core, job),
-        server=settings.name,
-        is_array=job.is_array,
-        promised=job.promised,
-        attempt=job.attempts,
-        pauses=attempt.pauses if attempt is not None else (),
-        sizes=attempt.sizes if attempt is not None else (),
-        trials=earlier.trials if earlier is not None else (),
-        lost=earlier.lost if earlier is not None else (),
-        refused=final.refused if final is not None else None,
-        broken=job.broken,
-        deadline=job.deadline,
-        price=job.price,
-        planned=_planned(core, job),
-        extra=spec.extra,
-    )
-    return structs.replace(record, **others) if others else record
-
-
-def _planned(core: Core, job: BatchJob) -> int | None:
-    """Return when a waiting job with a deadline is planned to start."""
-    if job.deadline is None or job.row < 0 or not job.is_waiting:
-        return None
-    return core.pool_of(job).engine.explain(job.row).numbers.get("planned")
+        hold=job.hold_types, priority=job.priority, is_array=job.is_array, server=settings.name, depend=depend_text(core, job),
+        submitted=job.submitted, queued=job.queued, eligible=job.eligible, modified=job.modified, not_before=job.not_before,
+        promised=job.promised, broken=job.broken, deadline=job.deadline, price=job.price,
+        started=_started(core, job), attempt=job.attempts, run_count=job.attempts + runs,
+        exec_host=hosts, exec_vnode=nodes, exec_slots=numbered_text(core, job),
+        resources=job.prepared.listed, used=_used_so_far(core, job),
+        comment=with_excess(core, job, comment, job.used if job.is_over else None),
+        output=output_path(job, "out"), error=output_path(job, "err"), extra=spec.extra,
+        variables={**spec.variables, **queue} if spec.variables else queue, **others,
+    )  # fmt: skip
 
 
 def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
@@ -312,13 +255,7 @@ def _array_fields(core: Core, job: BatchJob) -> dict[str, Any]:
     }
 
 
-def _runs_before(job: BatchJob) -> int:
-    """Return from which number the runs of a job are counted: ``-W run_count``."""
-    text = job.spec.extra.get("run_count")
-    return int(text) if text and len(text) < 10 and text.isascii() and text.isdecimal() else 0
-
-
-# Equal texts and mappings are shared: what a record takes of memory, it takes for as long as it is kept at hand.
+# Records share equal texts and mappings, because many of them are kept in memory.
 @lru_cache(maxsize=1024)
 def _ran_on(nodes: str) -> str:
     return f"Job run on {nodes}" if nodes else ""
@@ -330,13 +267,15 @@ def _queue_variable(queue: str) -> dict[str, str]:
 
 
 def asked_queue(core: Core, job: BatchJob) -> str:
-    """Return the queue that a submission named, or that it got because it named none; the job may have been routed on."""
+    """Return the queue that a submission named, or the default queue; the job may have been routed on."""
     return job.spec.queue.partition("@")[0] or core.settings.default_queue
 
 
 def output_path(job: BatchJob, which: str) -> str:
-    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the
-    index in place; a path that ends in ``/`` is a directory, and the daemon adds the name when the job starts."""
+    """Return the path of the output (``out``) or error (``err``) file as far as it is known: absolute, with the index in place.
+
+    A path that ends in ``/`` is a directory; the daemon adds the name when the job starts.
+    """
     spec, is_subjob = job.prepared.spec, job.member >= 0
     given = spec.output if which == "out" else spec.error
     if not given:
@@ -352,44 +291,24 @@ def output_path(job: BatchJob, which: str) -> str:
 
 def queue_record(core: Core, queue: QueueState) -> QueueRecord:
     """Return all that is known of a queue."""
-    settings = queue.settings
-    pool = core.pools[queue.pool]
+    settings, pool = queue.settings, core.pools[queue.pool]
     return QueueRecord(
-        name=settings.name,
-        kind="Route" if settings.destinations else "Execution",
-        pool=pool.settings.name,
-        enabled=queue.enabled,
-        started=queue.started,
-        priority=settings.priority,
+        kind="Route" if settings.destinations else "Execution", pool=pool.settings.name, policy=pool.name_of_policy,
+        enabled=queue.enabled, started=queue.started, total=queue.total,
         counts={letter: count for letter, count in queue.letter_counts.items() if count},
-        total=queue.total,
-        max_queued=settings.max_queued,
-        max_running=settings.max_running,
-        max_running_per_user=settings.max_running_per_user,
-        max_procs=settings.max_procs,
-        max_walltime=settings.max_walltime,
-        default_walltime=settings.default_walltime,
-        max_memory=settings.max_memory,
-        destinations=settings.destinations,
-        users=settings.users,
-        policy=pool.name_of_policy,
-    )
-
-
-def _host_queues(core: Core, pool: PoolState) -> list[tuple[str, ...]]:
-    """Return by host the jobs that wait for it, where the policy keeps such queues; else nothing."""
-    queues = pool.engine.host_queues()
-    if queues is None:
-        return []
-    jobs = [[pool.by_row[row] for row in queue] for queue in queues]
-    return [tuple(core.id_of(job.key) for job in queue if job is not None) for queue in jobs]
+        **{name: getattr(settings, name) for name in _AS_CONFIGURED},
+    )  # fmt: skip
 
 
 def host_records(core: Core) -> list[HostRecord]:
-    """Return all hosts, in the order of the configuration; a job that the policy has suspended keeps its memory there, not its
-    processors."""
+    """Return all hosts, in the order of the configuration.
+
+    A job that the policy has suspended keeps its memory there, but not its processors.
+    """
     found = []
     for number, pool in enumerate(core.pools):
+        # By host, the jobs that wait for it, if the policy keeps such queues.
+        waiting = [[pool.by_row[row] for row in queue] for queue in pool.engine.host_queues() or ()]
         used = [[0, 0] for _ in pool.machine.hosts]
         jobs: list[list[str]] = [[] for _ in pool.machine.hosts]
         whole: set[int] = set()
@@ -402,27 +321,21 @@ def host_records(core: Core) -> list[HostRecord]:
                 if job.prepared.request.is_exclusive and not is_displaced:
                     whole.add(place)
         queues = tuple(name for name, queue in core.queues.items() if queue.pool == number)
-        waiting = _host_queues(core, pool)
         for place, host in enumerate(pool.settings.hosts):
-            state = "job-busy" if used[place][0] >= host.cpus else "free"
-            state = "job-exclusive" if place in whole else state
+            cpus_used, memory_used = used[place]
             if place in pool.down:
                 state = "down"
             elif place in pool.shut:
                 state = "offline"
-            found.append(
-                HostRecord(
-                    name=host.name,
-                    pool=pool.settings.name,
-                    state=state,
-                    cpus=host.cpus,
-                    cpus_used=used[place][0],
-                    memory=host.memory,
-                    memory_used=used[place][1],
-                    jobs=tuple(jobs[place]),
-                    queues=queues,
-                    comment=pool.host_comments.get(place, ""),
-                    queue=waiting[place] if waiting else None,
-                )
-            )
+            elif place in whole:
+                state = "job-exclusive"
+            else:
+                state = "job-busy" if cpus_used >= host.cpus else "free"
+            queue = tuple(core.id_of(job.key) for job in waiting[place] if job is not None) if waiting else None
+            record = HostRecord(
+                name=host.name, pool=pool.settings.name, state=state, cpus=host.cpus, cpus_used=cpus_used, memory=host.memory,
+                memory_used=memory_used, jobs=tuple(jobs[place]), queues=queues, comment=pool.host_comments.get(place, ""),
+                queue=queue,
+            )  # fmt: skip
+            found.append(record)
     return found

@@ -1,12 +1,16 @@
 """Run limits: how many jobs may run at once, of a queue, of one user in a queue, of an array.
 
-A job that waits is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
+A waiting job is with the engine of its pool and holds a place in each of its run limits, or waits at the first that is full.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from operator import attrgetter
+from typing import Any
+
+import msgspec
 
 from qbatch.daemon.core.job import BatchJob, BatchState, Prepared
 from qbatch.daemon.core.state import Core, QueueState, RunLimit
@@ -17,10 +21,10 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 
 MOST_EXCHANGED = 5000
-"""Waiting jobs up to which two of them may exchange their places."""
+"""The most waiting jobs with which two of them may still exchange their places."""
 
 MOST_STALE = 64
-"""Entries at a run limit of jobs that do not wait there any more, beyond as many as jobs wait."""
+"""Entries that a run limit may keep of jobs that no longer wait there, beyond as many as jobs wait."""
 
 
 def run_limits_of(core: Core, job: BatchJob) -> list[str]:
@@ -41,32 +45,14 @@ def names_of(queue: QueueState, user: str) -> list[str]:
     return names
 
 
-def request_of(
-    prepared: Prepared, number: int, submit: int, user: int, group: int, queue: int, *, deadline: int | None = None,
-    priority: int = 0, is_admitted: bool = False, task: int = -1,
-) -> Job:  # fmt: skip
-    """Return a job as the engine gets it; ``task``: its index in the array of the number, -1 of a job that is alone."""
-    request = prepared.request
-    return Job(
-        number=number,
-        submit=submit,
-        procs=request.procs,
-        estimate=prepared.walltime,
-        memory=request.memory,
-        chunks=request.chunks,
-        placing=request.placing,
-        is_exclusive=request.is_exclusive,
-        is_rerunnable=prepared.spec.is_rerunnable,
-        user=user,
-        group=group,
-        queue=queue,
-        deadline=deadline,
-        priority=priority,
-        is_admitted=is_admitted,
-        parent=number if task >= 0 else -1,
-        task=task,
-        route=request.route,
-    )
+def request_of(core: Core, job: BatchJob, prepared: Prepared, submit: int, **other: Any) -> Job:
+    """Return a job as the engine gets it; ``other``: fields of the request that are not those of the job."""
+    values = {
+        "number": job.sequence, "submit": submit, "is_rerunnable": prepared.spec.is_rerunnable,
+        "user": core.number_of(job.user), "group": core.number_of(job.group), "queue": core.queues[job.queue].place,
+        "deadline": job.deadline, "priority": job.priority, "is_admitted": job.attempts > 0,
+    }  # fmt: skip
+    return msgspec.structs.replace(prepared.request, **(values | other))
 
 
 def limit_of(core: Core, name: str) -> int:
@@ -83,9 +69,14 @@ def limit_of(core: Core, name: str) -> int:
 
 
 def is_past_limit(core: Core, job: BatchJob) -> bool:
-    """Tell whether a job that has its places would not get all of them again: a queue stopped, a limit fell."""
+    """Return whether a job could not get all of its places again, because a queue was stopped or a limit fell."""
     names = run_limits_of(core, job)
     return any(core.run_limits[name].used > limit_of(core, name) for name in names if name in core.run_limits)
+
+
+def is_full(core: Core, name: str) -> bool:
+    """Return whether all places of a run limit are taken."""
+    return (core.run_limits[name].used if name in core.run_limits else 0) >= limit_of(core, name)
 
 
 def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
@@ -95,13 +86,12 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     """
     names = run_limits_of(core, job)
     for name in names:
-        run_limit = core.run_limits.get(name)
-        if (run_limit.used if run_limit is not None else 0) >= limit_of(core, name):
-            assert job.eligible is not None, "what enters may start"
+        if is_full(core, name):
+            assert job.eligible is not None, "a job that enters is eligible"
             job.run_limit = name
             run_limit = core.run_limits.setdefault(name, RunLimit())
             heapq.heappush(run_limit.waiting, (job.eligible, job.sequence, job.member))
-            # All jobs that wait at one run limit are of one queue: more entries than that are stale.
+            # All jobs that wait at one run limit are in one queue: more entries than that are stale.
             if len(run_limit.waiting) > 2 * core.queues[job.queue].counts.get(BatchState.QUEUED, 0) + MOST_STALE:
                 _sweep(core, name)
             return
@@ -110,34 +100,33 @@ def enter(core: Core, job: BatchJob, submit: int = -1) -> None:
     job.run_limit = None
     job.waits_for = "\n".join(names)
     job.is_pending = True
-    user, group = core.number_of(job.user), core.number_of(job.group)
-    at, place = core.now if submit < 0 else submit, core.queues[job.queue].place
-    core.pool_of(job).pending[job.key] = request_of(
-        job.prepared, job.sequence, at, user, group, place, deadline=job.deadline, priority=job.priority,
-        is_admitted=job.attempts > 0, task=job.member if job.is_subjob else -1,
-    )  # fmt: skip
+    of_array = {"parent": job.sequence, "task": job.member} if job.is_subjob else {}
+    at = core.now if submit < 0 else submit
+    core.pool_of(job).pending[job.key] = request_of(core, job, job.prepared, at, **of_array)
     core.is_dirty = True
 
 
 def withdraw(core: Core, job: BatchJob) -> None:
-    """Take a waiting job back from the engine or from the run limit at which it waits; a promise to it is over."""
-    for name in _take_out(core, job):
-        let_through(core, name)
+    """Take a waiting job back from the engine or from the run limit at which it waits; it loses its promise."""
+    let_through(core, _take_out(core, job))
 
 
-def _take_out(core: Core, job: BatchJob) -> list[str]:
-    """Withdraw a waiting job; return the run limits in which it gave places back, which others may have now."""
-    job.promised = job.run_limit = None
-    pool = core.pool_of(job)
-    if job.is_pending:
-        del pool.pending[job.key]
-        job.is_pending = False
-    elif job.row >= 0:
-        pool.events.append(Withdrawn(job.row))
-        pool.by_row[job.row] = None
-        job.row = -1
-        core.is_dirty = True
-    return _leave_limits(core, job)
+def _take_out(core: Core, *jobs: BatchJob) -> dict[str, None]:
+    """Withdraw waiting jobs; return the run limits in which they gave their places back, each once."""
+    left: dict[str, None] = {}
+    for job in jobs:
+        job.promised = job.run_limit = None
+        pool = core.pool_of(job)
+        if job.is_pending:
+            del pool.pending[job.key]
+            job.is_pending = False
+        elif job.row >= 0:
+            pool.events.append(Withdrawn(job.row))
+            pool.by_row[job.row] = None
+            job.row = -1
+            core.is_dirty = True
+        left.update(dict.fromkeys(_leave_limits(core, job)))
+    return left
 
 
 def _leave_limits(core: Core, job: BatchJob) -> list[str]:
@@ -149,44 +138,44 @@ def _leave_limits(core: Core, job: BatchJob) -> list[str]:
 
 def give_back(core: Core, job: BatchJob) -> None:
     """Give a job's places in its run limits to the jobs that wait there."""
-    for name in _leave_limits(core, job):
-        let_through(core, name)
+    let_through(core, _leave_limits(core, job))
 
 
-def let_through(core: Core, name: str) -> None:
-    """Let the jobs that wait at a run limit go on, in order, while it has room."""
-    run_limit = core.run_limits.get(name)
-    if run_limit is None:
-        return
-    while run_limit.waiting and run_limit.used < limit_of(core, name):
-        eligible, sequence, member = heapq.heappop(run_limit.waiting)
-        job = core.find(JobKey(sequence, member))
-        if job is not None and job.run_limit == name and job.eligible == eligible:
-            job.run_limit = None
-            enter(core, job)
-    if not run_limit.used and not run_limit.waiting:
-        del core.run_limits[name]
+def let_through(core: Core, names: Iterable[str]) -> None:
+    """Let the jobs that wait at run limits go on, in order, while there are free places."""
+    for name in names:
+        run_limit = core.run_limits.get(name)
+        if run_limit is None:
+            continue
+        while run_limit.waiting and run_limit.used < limit_of(core, name):
+            job = _waiting_at(core, name, heapq.heappop(run_limit.waiting))
+            if job is not None:
+                job.run_limit = None
+                enter(core, job)
+        if not run_limit.used and not run_limit.waiting:
+            del core.run_limits[name]
+
+
+def _waiting_at(core: Core, name: str, entry: tuple[int, int, int]) -> BatchJob | None:
+    """Return the job of an entry of a run limit, or None if it no longer waits there."""
+    eligible, sequence, member = entry
+    job = core.find(JobKey(sequence, member))
+    return job if job is not None and job.run_limit == name and job.eligible == eligible else None
 
 
 def arrive_again(core: Core, jobs: list[BatchJob]) -> None:
     """Let jobs that wait with the engine leave it and arrive again at this instant; each keeps its places in its run limits."""
-    left: dict[str, None] = {}
-    for job in jobs:
-        left.update(dict.fromkeys(_take_out(core, job)))
+    left = _take_out(core, *jobs)
     for job in jobs:
         job.queued = job.eligible = core.now
         enter(core, job)
-    for name in left:
-        let_through(core, name)
+    let_through(core, left)
 
 
 def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
-    """Exchange the places of two waiting jobs.
+    """Exchange the places of two waiting jobs, if not too many jobs wait.
 
-    The engine ranks by arrival: all that wait in the pool leave it and arrive again, in their order but for the two.
-
-    Raises:
-        Refusal: too many jobs wait for that.
+    The engine ranks by arrival: all waiting jobs of the pool leave it and arrive again, in the same order except for the two.
     """
     pool = core.pool_of(first)
     waiting = [job for job in pool.by_row if job is not None and job.state is BatchState.QUEUED]
@@ -195,44 +184,30 @@ def exchange(core: Core, first: BatchJob, second: BatchJob) -> None:
         raise Refusal("bad-state", f"{len(waiting)} jobs wait; places are exchanged where at most {MOST_EXCHANGED} do")
     order = {job.key: place for place, job in enumerate(waiting)}
     order[first.key], order[second.key] = order.get(second.key, len(order)), order.get(first.key, len(order))
-    left: dict[str, None] = {}
-    for job in waiting:
-        left.update(dict.fromkeys(_take_out(core, job)))
+    left = _take_out(core, *waiting)
     begin = core.now - len(order)
     for job in sorted({job.key: job for job in [*waiting, first, second]}.values(), key=lambda job: order[job.key]):
         enter(core, job, max(begin + order[job.key], 0))
-    for name in left:
-        let_through(core, name)
-
-
-def set_started(core: Core, queue: QueueState, started: bool) -> Steps[None]:
-    """Start or stop a queue: jobs of a stopped one wait at its run limit."""
-    queue.started = started
-    yield from recount(core, [queue.settings.name])
-
-
-def set_slot_limit(core: Core, parent: BatchJob, limit: int) -> Steps[None]:
-    """Change how many jobs of an array may run at once; those that run count."""
-    parent.slot_limit = limit
-    yield from _recount(core, core.members(parent))
+    let_through(core, left)
 
 
 def recount(core: Core, queue_names: list[str]) -> Steps[None]:
     """Make the jobs of these queues hold the places that :func:`run_limits_of` names now, in steps.
 
-    Running jobs count even above a limit; waiting ones leave the engine and come again, in the order in which they
-    became eligible.
+    Running jobs count even above a limit; waiting jobs leave the engine and arrive again, in the order in which they became
+    eligible.
     """
     found = []
     for job in core.jobs.values():
         if job.queue in queue_names:
             found += core.members(job) if job.is_array else [job]
-    yield from _recount(core, found)
+    yield from recount_jobs(core, found)
 
 
-def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
+def recount_jobs(core: Core, jobs: list[BatchJob]) -> Steps[None]:
+    """Do so for some jobs, such as those of an array of which the limit has changed."""
     is_long = len(jobs) > STEP
-    if is_long:  # to find them was a step of its own, and to sort them is one
+    if is_long:  # the caller's search for them was one step, and sorting them is another
         yield
     waiting = [job for job in jobs if job.state is BatchState.QUEUED]
     waiting.sort(key=attrgetter("eligible", "sequence", "member"))
@@ -245,7 +220,7 @@ def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
         if job.state is BatchState.QUEUED:
             if job.run_limit:
                 left[job.run_limit] = None
-            left.update(dict.fromkeys(_take_out(core, job)))
+            left |= _take_out(core, job)
     if is_long:
         yield
     _recount_running(core, [job for job in jobs if job.holds_hosts], left)
@@ -254,14 +229,13 @@ def _recount(core: Core, jobs: list[BatchJob]) -> Steps[None]:
         if is_enough(core):
             yield
         is_out = not (job.is_pending or job.row >= 0 or job.run_limit)
-        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or come again in the meantime
+        if is_out and job.state is BatchState.QUEUED:  # it may have ended, been held or arrived again in the meantime
             enter(core, job, max(begin + place, 0))
-    for name in left:
-        let_through(core, name)
+    let_through(core, left)
 
 
 def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None]) -> None:
-    """Let running jobs hold the places that they have now, when those that wait have left theirs (``left``: in which limits)."""
+    """Give running jobs the places that they need now, after waiting jobs have left theirs (``left``: in which limits)."""
     for job in running:
         left.update(dict.fromkeys(_leave_limits(core, job)))
     for name in left:
@@ -275,13 +249,8 @@ def _recount_running(core: Core, running: list[BatchJob], left: dict[str, None])
 
 
 def _sweep(core: Core, name: str) -> None:
-    """Forget at a run limit the jobs that do not wait there any more, and the run limit itself if no job uses it."""
+    """Remove from a run limit the jobs that no longer wait there, and the run limit itself if no job uses it."""
     run_limit = core.run_limits[name]
-    kept = []
-    for eligible, sequence, member in run_limit.waiting:
-        job = core.find(JobKey(sequence, member))
-        if job is not None and job.run_limit == name and job.eligible == eligible:
-            kept.append((eligible, sequence, member))
-    run_limit.waiting = sorted(dict.fromkeys(kept))
+    run_limit.waiting = sorted({entry for entry in run_limit.waiting if _waiting_at(core, name, entry) is not None})
     if not run_limit.used and not run_limit.waiting:
         del core.run_limits[name]

@@ -1,15 +1,15 @@
-"""A state whose instants are ahead of the real time is set back (docs/explanation/reliability.md).
+"""Set a state back that is ahead of the real time (docs/explanation/reliability.md).
 
-The clock of the machine was ahead, and is right again.  Every instant of the state is taken to be as much earlier as its latest
-one is ahead: when a job came, when it started, when it is to be released, by when it is to end.  Durations stay.  The records of
-jobs that have ended stay too, in the history and in the accounting files.
+The clock of the machine was ahead, and is right again.  Every instant of the state moves back by as much as the latest one is
+ahead: when a job came, started, is to be released, is to end.  Durations stay.  The records of ended jobs stay too, in the
+history and in the accounting files.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from qbatch.daemon.core.job import AttemptState, BatchJob, EarlierAttempts, Prepared
+from qbatch.daemon.core.job import BatchJob, EarlierAttempts, Prepared
 from qbatch.daemon.core.state import Core
 from qbatch.engine.engine import job_set_back
 from qbatch.model.events import Woken
@@ -17,7 +17,7 @@ from qbatch.model.progress import NEVER
 
 
 def set_back(core: Core, by: int) -> None:
-    """Set a state back by so many microseconds; a pass follows, in which promises are made anew.
+    """Set a state back by ``by`` microseconds; a pass follows, which makes promises anew.
 
     Raises:
         QbatchError: a policy cannot begin anew; nothing has changed.
@@ -35,10 +35,8 @@ def set_back(core: Core, by: int) -> None:
             shared[id(one.prepared)] = one.prepared
     for prepared in shared.values():
         spec = prepared.spec
-        if spec.not_before is not None or spec.deadline is not None:
-            prepared.spec = msgspec.structs.replace(
-                spec, not_before=_earlier(spec.not_before, by), deadline=_earlier(spec.deadline, by)
-            )
+        not_before, deadline = _earlier(spec.not_before, by), _earlier(spec.deadline, by)
+        prepared.spec = msgspec.structs.replace(spec, not_before=not_before, deadline=deadline)
     core.prepared.clear()
     core.asked.clear()
     for array in core.arrays.values():
@@ -67,8 +65,15 @@ def _job(job: BatchJob, by: int) -> None:
     job.deadline = _earlier(job.deadline, by)
     job.promised = None
     job.broken = tuple((at - by, promised - by, why) for at, promised, why in job.broken)
-    if job.attempt is not None:
-        _attempt(job.attempt, by)
+    if (attempt := job.attempt) is not None:
+        attempt.started -= by
+        attempt.pauses = tuple((since - by, _earlier(until, by)) for since, until in attempt.pauses)
+        attempt.sizes = tuple((at - by, procs) for at, procs in attempt.sizes)
+        progress = attempt.progress
+        if progress.since != NEVER:
+            progress.since -= by
+        if progress.due != NEVER:
+            progress.due -= by
     if job.earlier is not None:
         trials = tuple((since - by, until - by, procs, where) for since, until, procs, where in job.earlier.trials)
         lost = tuple((number, since - by, until - by, *rest) for number, since, until, *rest in job.earlier.lost)
@@ -76,13 +81,3 @@ def _job(job: BatchJob, by: int) -> None:
     if job.final is not None:
         job.final.ended -= by
 
-
-def _attempt(attempt: AttemptState, by: int) -> None:
-    attempt.started -= by
-    attempt.pauses = tuple((since - by, _earlier(until, by)) for since, until in attempt.pauses)
-    attempt.sizes = tuple((at - by, procs) for at, procs in attempt.sizes)
-    progress = attempt.progress
-    if progress.since != NEVER:
-        progress.since -= by
-    if progress.due != NEVER:
-        progress.due -= by

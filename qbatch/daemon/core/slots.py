@@ -1,38 +1,35 @@
-"""Which chunk of a running job is on which host, and the numbers that ``exec_host`` gives it there.
+"""The chunks of running jobs on their hosts, and the numbers that ``exec_host`` gives them there.
 
-What lives here: the division of an allocation among the chunks, made once when the job starts, and the books of the numbers
-that are in use on each host.  OpenPBS numbers the chunks on a host (``n0/1*2``: the second chunk there, two processors), Torque
-the processors (``n0/2+n0/3``); a number is the lowest that is free, and is given back at the end.
+This module divides an allocation among the chunks, once when the job starts, and keeps the numbers that are in use on each host.
+OpenPBS numbers the chunks on a host (``n0/1*2``: the second chunk there, two processors), Torque the processors (``n0/2+n0/3``).
+A chunk gets the lowest free number, and gives it back at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from qbatch.daemon.core.job import BatchJob, Slot
+from qbatch.daemon.core.state import PoolState
 from qbatch.model.actions import parts_of
 from qbatch.model.job import SCATTER
 from qbatch.model.machine import Host
 from qbatch.wire.resources import ChunkOf
 
-if TYPE_CHECKING:
-    from qbatch.daemon.core.state import PoolState
-
 MOST_CHUNKS = 100_000
-"""Chunks of one job that are told apart."""
+"""The most chunks of one job that are numbered."""
 
 Ranges = tuple[tuple[int, int], ...]
 """Numbers as ranges, each from its first to its last."""
 
 
 def enter(pool: PoolState, job: BatchJob) -> None:
-    """Divide what a job got among its chunks, and number them."""
+    """Divide the allocation of a job among its chunks, and number them."""
     found: list[Slot] = []
     for host, procs, memory, lines, count in divide(job, pool.machine.hosts):
         chunks, taken = pool.numbers.get(host, (0, 0))
         numbers = _free_ranges(chunks, count)
-        # Where every chunk has one processor, both are the same numbers as long as they always were.
+        # While every chunk on the host has one processor, chunks and processors have the same numbers.
         ranges = numbers if procs == 1 and chunks == taken else _free_ranges(taken, count * procs)
         bits = _bits(numbers)
         pool.numbers[host] = (chunks | bits, taken | (bits if ranges is numbers else _bits(ranges)))
@@ -45,25 +42,13 @@ def enter(pool: PoolState, job: BatchJob) -> None:
     job.present.slots = tuple(found)
 
 
-def leave(pool: PoolState, job: BatchJob) -> None:
-    """Give the numbers of a job back."""
+def mark(pool: PoolState, job: BatchJob, *, in_use: bool) -> None:
+    """Mark the numbers of a job as in use (those of a snapshot) or as free."""
     for slot in job.present.slots:
         chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        numbers, ranges = _numbers_of(slot)
-        pool.numbers[slot.host] = (chunks & ~numbers, taken & ~ranges)
-
-
-def restore(pool: PoolState, job: BatchJob) -> None:
-    """Note the numbers of a job that runs, as a snapshot tells them."""
-    for slot in job.present.slots:
-        chunks, taken = pool.numbers.get(slot.host, (0, 0))
-        numbers, ranges = _numbers_of(slot)
-        pool.numbers[slot.host] = (chunks | numbers, taken | ranges)
-
-
-def _numbers_of(slot: Slot) -> tuple[int, int]:
-    """Return the numbers of chunks on a host and of their processors there, as bits."""
-    return (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
+        numbers, ranges = (1 << slot.count) - 1 << slot.number, _bits(slot.ranges)
+        both = (chunks | numbers, taken | ranges)
+        pool.numbers[slot.host] = both if in_use else (both[0] ^ numbers, both[1] ^ ranges)
 
 
 def _bits(ranges: Ranges) -> int:
@@ -81,12 +66,11 @@ def _free_ranges(taken: int, count: int) -> Ranges:
         above = taken >> place
         place += (~above & (above + 1)).bit_length() - 1
         above = taken >> place
-        # The lowest bit that is set above: all below it are free.
-        room = (above & -above).bit_length() - 1 if above else count
-        room = min(room, count)
-        found.append((place, place + room - 1))
-        count -= room
-        place += room
+        # All numbers below the lowest bit that is set above are free.
+        length = min((above & -above).bit_length() - 1, count) if above else count
+        found.append((place, place + length - 1))
+        count -= length
+        place += length
     return tuple(found)
 
 
@@ -112,8 +96,10 @@ def ranges_of_chunks(slot: Slot) -> Iterator[Ranges]:
 
 
 def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, int, int]]:
-    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order; equal ones
-    on one host stand together."""
+    """Return (host, processors, memory, lines of the node file, count) of the chunks of a running job, in their order.
+
+    Equal chunks on one host are one entry.
+    """
     allocation, chunks = job.present.allocation, job.prepared.demand.chunks
     if len(allocation) == len(chunks) == 1 and job.prepared.request.placing != SCATTER:  # most jobs: all in one place
         whole, chunk = allocation[0], chunks[0]
@@ -121,19 +107,17 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
         if is_all and not (whole.memory or chunk.memory or chunk.host):
             return [(whole.host, chunk.procs, 0, chunk.slots, chunk.count)]
     left = {host: [procs, memory] for host, procs, memory in parts_of(allocation)}
-    kinds = list(enumerate(chunks))
-    if len(kinds) > 1:
-        # Chunks that ask for a host come first, as in the placement.
-        kinds.sort(key=lambda kind: not kind[1].host)
+    # Chunks that ask for a host come first, as in the placement.
+    kinds = sorted(enumerate(chunks), key=lambda kind: not kind[1].host)
     used: set[int] | None = set() if job.prepared.request.placing == SCATTER else None
     found: dict[int, list[tuple[int, int, int, int, int]]] = {}
     most = MOST_CHUNKS
     for place, chunk in kinds:
         parts = found[place] = []
-        name, missing = chunk.host, min(chunk.count, most)
+        missing = min(chunk.count, most)
         most -= missing
         while missing:
-            host = _host_for(chunk, name, left, hosts, used)
+            host = _host_for(chunk, left, hosts, used)
             if host is None:
                 parts += _spread(left, chunk)
                 missing -= 1
@@ -145,20 +129,18 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
             if used is not None:
                 used.add(host)
             elif not own[1] or (memory == chunk.memory and hosts[host].memory):
-                # The next ones get as much there, as long as there is some.
+                # The next chunks get as much there, while there is enough.
                 count = min(missing, own[0] // chunk.procs, own[1] // memory if own[1] and memory else missing)
             own[0] -= count * chunk.procs
             own[1] -= count * memory if own[1] else 0
             missing -= count
             parts.append((host, chunk.procs, memory, chunk.slots, count))
-    return parts if len(kinds) == 1 else [part for place in sorted(found) for part in found[place]]
+    return [part for place in sorted(found) for part in found[place]]
 
 
-def _host_for(
-    chunk: ChunkOf, name: str, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None
-) -> int | None:
-    """Return the first host that has what a chunk asks for, else the first that has the processors."""
-    second = None
+def _host_for(chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None) -> int | None:
+    """Return the first host that has all that a chunk asks for, else the first that has the processors, or None."""
+    second, name = None, chunk.host
     for host, (procs, memory) in left.items():
         if procs < chunk.procs or (used is not None and host in used) or (name and hosts[host].name != name):
             continue
@@ -169,8 +151,11 @@ def _host_for(
 
 
 def _spread(left: dict[int, list[int]], chunk: ChunkOf) -> Iterator[tuple[int, int, int, int, int]]:
-    """Take a chunk from where there is something: in a pool that spans hosts it may lie on several of them; a resized job has
-    less than its chunk, and all of its memory."""
+    """Place a chunk on any hosts that have something left.
+
+    In a pool that spans hosts it may lie on several of them; a resized job has fewer processors than its chunk, and all of its
+    memory.
+    """
     missing, lines = chunk.procs, chunk.slots
     for host, (procs, memory) in list(left.items()):
         taken = min(procs, missing)

@@ -1,6 +1,6 @@
 """The job table and all that belongs to it: queues, run limits, pools with their engines, the calendar, the outbox.
 
-Only this room changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
+Only this package changes it.  ``now`` is the instant of the input being handled; it never runs backwards.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
-from qbatch.daemon.core.emulation import EmulatedExecutor
 from qbatch.daemon.core.faults import FaultState
 from qbatch.daemon.core.job import NEXT, OVER, WAITING, BatchJob, BatchState, Prepared, Runs
-from qbatch.daemon.core.steps import Work
 from qbatch.daemon.settings import Pool, Queue, Settings
 from qbatch.engine.engine import Engine
 from qbatch.model.events import Event
@@ -26,23 +25,33 @@ from qbatch.planning.policy import Policy, name_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, format_id, parse_id
 from qbatch.wire.records import JobRecord
+from qbatch.wire.requests import Request
 
 OWNER = "source_job"
-"""The attribute of an arrival that says which job of the source it is."""
+"""The attribute of an arrival with the number of its job in the source."""
 
 LOG_NUMBER = "log_number"
-"""The attribute of an arrival of a log that says which job of the log it is."""
+"""The attribute of an arrival of a log with the number of its job in the log."""
 
 REFUSED_FOR = 1_000_000
-"""A job that was turned away has not ended before so many microseconds have passed: else time could stand still."""
+"""Microseconds after which a refused job of a source counts as ended; without them, time could stand still."""
+
+MOST_ENDINGS = 200_000
+"""Exit statuses of ended jobs that are kept for dependencies."""
+
+MOST_KEYS = 50_000
+"""Submission keys that are kept to recognise repetitions."""
+
+MOST_RECENT = 2_000
+"""Finished records kept at hand; older ones are read from the store."""
 
 
 class SourceState(msgspec.Struct):
-    """Where the jobs of a source that reacts are, so that it knows again after a restart; the journal holds what arrived.
+    """The jobs of a source that reacts, so that it can go on after a restart; the journal holds the arrivals.
 
-    ``visits``: how often each job of the source has come.  ``at_work``: by sequence number, which of them a job or an array of
-    the server is.  ``ended``: instants in microseconds and jobs of the source that have ended and are with its I/O station, which
-    takes one after another, by instant and number.  ``io_end``: when the last one that has come back did so.
+    ``visits``: how often each job of the source has come.  ``at_work``: by the sequence number of a job or an array, its job of
+    the source.  ``ended``: the end (microseconds) and the number of each job at the I/O station of the source, which serves one
+    after another, by instant and number.  ``io_end``: the latest instant at which one came back.
     """
 
     visits: dict[int, int] = {}
@@ -51,17 +60,14 @@ class SourceState(msgspec.Struct):
     io_end: int = 0
 
     def arrived(self, at: int, sequence: int, owner: int) -> None:
-        """A job of the source was submitted."""
         self._came(at, owner)
         self.at_work[sequence] = owner
 
     def refused(self, at: int, owner: int) -> None:
-        """A job of the source was turned away."""
         self._came(at, owner)
         self.ended.append((at + REFUSED_FOR, owner))
 
     def finished(self, at: int, sequence: int) -> None:
-        """A job or an array of the server is over."""
         owner = self.at_work.pop(sequence, None)
         if owner is not None:
             self.ended.append((at, owner))
@@ -72,23 +78,22 @@ class SourceState(msgspec.Struct):
         self.io_end = max(self.io_end, at)
 
 
-MOST_ENDINGS = 200_000
-"""Ended jobs whose exit status is remembered for dependencies."""
-
-MOST_KEYS = 50_000
-"""Submission keys remembered against repetition."""
-
-MOST_RECENT = 2_000
-"""Finished records kept at hand; older ones are read from the store."""
-
-
 class Actor(NamedTuple):
-    """Who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
+    """The user who asks, by the credentials of the socket; ``role``: ``user``, ``operator`` or ``manager``."""
 
     uid: int
     user: str
     group: str
     role: str
+
+
+@dataclass(eq=False)
+class Work:
+    """A command under way.  ``actor``, ``request``: its user and its request, None for a new configuration."""
+
+    steps: Generator[None, None, Any]
+    actor: Actor | None = None
+    request: Request | None = None
 
 
 class Launch(NamedTuple):
@@ -105,30 +110,30 @@ class Stop(NamedTuple):
     grace: int
 
 
-class Send(NamedTuple):
-    """Effect: a signal to all of an attempt."""
+class SendSignal(NamedTuple):
+    """Effect: send a signal to all processes of an attempt."""
 
     file_key: str
     signal: int
 
 
-class Fit(NamedTuple):
-    """Effect: tell an attempt that it has so many processors now, of those that it asked for."""
+class ResizeAttempt(NamedTuple):
+    """Effect: send an attempt the number of processors that it has now, and of those that it asked for."""
 
     file_key: str
     procs: int
     asked: int
 
 
-class Allow(NamedTuple):
-    """Effect: an attempt may run for another walltime, in microseconds."""
+class SetWalltime(NamedTuple):
+    """Effect: give an attempt another walltime, in microseconds."""
 
     file_key: str
     walltime: int
 
 
 class Forget(NamedTuple):
-    """Effect: an attempt is over and its end is known; its run directory may go."""
+    """Effect: delete the run directory of an attempt of which the end is known."""
 
     file_key: str
 
@@ -153,8 +158,8 @@ class Mail(NamedTuple):
 class Account(msgspec.Struct, frozen=True, gc=False):
     """Effect: an accounting record (docs/spec/pbs.md section 6).
 
-    ``record``: of a job that has ended, in place of the text; :func:`.accounting.text_of` puts that together where it is
-    written.  A core that follows another one, or makes a journal again, writes nothing.
+    ``record``: that of an ended job, in place of the text; :func:`.accounting.text_of` makes the text when it is written.  A core
+    that follows another one, or replays a journal, writes nothing.
     """
 
     at: int
@@ -181,12 +186,14 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-Effect = Launch | Stop | Send | Fit | Allow | Forget | Append | Mail | Account | Ending | Happening
+Effect = Launch | Stop | SendSignal | ResizeAttempt | SetWalltime | Forget | Append | Mail | Account | Ending | Happening
 
 
 class QueueState(msgspec.Struct, gc=False):
-    """What changes about a queue: enabled, started, jobs by state, jobs by user.  ``place``: its number in the
-    configuration, from 1, which a policy sees as the queue of its jobs."""
+    """The state of a queue: enabled, started, jobs by state, jobs by user.
+
+    ``place``: its number in the configuration, from 1, which a policy sees as the queue of a job.
+    """
 
     settings: Queue
     place: int
@@ -198,12 +205,10 @@ class QueueState(msgspec.Struct, gc=False):
 
     @property
     def total(self) -> int:
-        """Jobs in the queue."""
         return sum(self.counts.values())
 
     @property
     def waiting(self) -> int:
-        """Jobs in the queue that have not started, or wait to start again."""
         return sum(self.counts.get(state, 0) for state in WAITING)
 
     @property
@@ -213,7 +218,7 @@ class QueueState(msgspec.Struct, gc=False):
 
 
 class ArrayState(msgspec.Struct, gc=False):
-    """The jobs of one array by index, in ascending order, and how many are in which state; when the first of them started."""
+    """The jobs of one array by index, in ascending order; how many are in each state; when the first of them started."""
 
     members: dict[int, BatchJob]
     counts: dict[BatchState, int]
@@ -222,18 +227,17 @@ class ArrayState(msgspec.Struct, gc=False):
     started: int | None = None
 
 
-class RunLimit:
+class RunLimit(msgspec.Struct):
     """A limit on how many jobs may be with the engine or running at once; the others wait here in order."""
 
-    def __init__(self) -> None:
-        self.used = 0
-        self.waiting: list[tuple[int, int, int]] = []
+    used: int = 0
+    waiting: list[tuple[int, int, int]] = []
 
 
 class PoolState:
     """One pool: its machine, its engine, and the events for the next pass.
 
-    ``chosen``: the policy that was set on the live server in place of the configured one, as it was named; or empty.
+    ``chosen``: the policy that was set on the live server in place of the configured one, as the user named it; or empty.
     """
 
     def __init__(self, settings: Pool, policy: Policy) -> None:
@@ -247,33 +251,29 @@ class PoolState:
         self.running: dict[JobKey, BatchJob] = {}
         self.events: list[Event] = []
         self.host_comments: dict[int, str] = {}
-        self.numbers: dict[
-            int, tuple[int, int]
-        ] = {}  # By host: chunks and processors whose numbers are in use, as bits.
+        self.numbers: dict[int, tuple[int, int]] = {}  # by host: the numbers in use of chunks and of processors, as bits
         self.shut: set[int] = set()
         self.down: set[int] = set()
 
     @property
     def name_of_policy(self) -> str:
-        """The policy's canonical name."""
         return name_of(self.policy)
 
 
 def machine_of(pool: Pool) -> Machine:
-    """Return the machine that a pool is to the engine."""
+    """Return the machine of a pool for the engine."""
     if pool.machine is not None:
         return pool.machine
     if pool.spans:
         hosts = tuple(msgspec.structs.replace(host, memory=0) for host in pool.hosts)
         return Machine(hosts, name=pool.name)
     is_simple = len(pool.hosts) == 1 and not pool.hosts[0].memory
-    return Machine(
-        pool.hosts, single_host=pool.single_host, name=pool.name, chunked=not pool.single_host and not is_simple
-    )
+    chunked = not pool.single_host and not is_simple
+    return Machine(pool.hosts, single_host=pool.single_host, name=pool.name, chunked=chunked)
 
 
 def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
-    """Return the place of each host by name: that of its pool, and its own in there."""
+    """Return the place of each host by name: that of its pool, and its own in the pool."""
     return {
         host.name: (number, place)
         for number, pool in enumerate(settings.pools)
@@ -284,9 +284,9 @@ def places_of(settings: Settings) -> dict[str, tuple[int, int]]:
 class Core:
     """The batch server's state.
 
-    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`); ``step_left``: how many more jobs
+    ``works``: commands of several steps that are under way, the oldest first (:mod:`.steps`).  ``step_left``: how many more jobs
     the present step may change.  ``keeps_records``: whether accounting, history and the numbers of chunks on hosts are kept; a
-    copy that only looks ahead has no use for them.
+    copy that only looks ahead does not need them.
     """
 
     def __init__(self, settings: Settings, load: Callable[[str], Policy]) -> None:
@@ -324,9 +324,6 @@ class Core:
         self.step_left = 0
         self.runs: Runs | None = None
         self.keeps_records = True
-        self.timers: EmulatedExecutor[BatchJob] = EmulatedExecutor(
-            lambda due, job: self.at(due, "end", job.key, job.attempts)
-        )
         self.prepared: OrderedDict[tuple[bytes, str], Prepared] = OrderedDict()
         self.asked: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
         for place, queue in enumerate(settings.queues, 1):
@@ -336,19 +333,14 @@ class Core:
     # Finding things
 
     def id_of(self, key: JobKey) -> str:
-        """Return a job's identifier."""
         return format_id(key, self.settings.name)
 
     def key_of(self, text: str) -> JobKey:
-        """Return the key that a text names; a bare number names an array too.
-
-        Raises:
-            Refusal: the text is no job identifier.
-        """
+        """Return the key that a text names; a bare number names an array too.  A text that is no job identifier is refused."""
         try:
             key = parse_id(text)
         except ValueError:
-            raise Refusal("unknown-job", f"Unknown Job Id {_shown(text)}", _shown(text)) from None
+            raise Refusal("unknown-job", f"Unknown Job Id {shown(text)}", shown(text)) from None
         if key.member == PLAIN and key.sequence in self.arrays:
             return JobKey(key.sequence, ARRAY)
         return key
@@ -362,33 +354,23 @@ class Core:
         return job if job is not None and job.member == key.member else None
 
     def live(self, text: str) -> BatchJob:
-        """Return the live job that a text names.
-
-        Raises:
-            Refusal: there is none, or it has finished.
-        """
+        """Return the live job that a text names; refuse the name of one that does not exist or has finished."""
         key = self.key_of(text)
         job = self.find(key)
         if job is not None and not job.is_over:
             return job
-        if job is not None or key in self.recent or key in self.endings or self.was_used(key):
-            name = self.id_of(key)
-            raise Refusal(
-                "finished-job", f"{name} Job has finished, use -x or -H to obtain historical job information", name
-            )
-        raise Refusal("unknown-job", f"Unknown Job Id {self.id_of(key)}", self.id_of(key))
+        name = self.id_of(key)
+        was_used = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs and key.member == PLAIN
+        if job is not None or key in self.recent or key in self.endings or was_used:
+            raise has_finished(name)
+        raise Refusal("unknown-job", f"Unknown Job Id {name}", name)
 
     def is_live(self, text: str) -> bool:
-        """Whether a text names a live job."""
+        """Return whether a text names a live job."""
         try:
             return bool(self.live(text))
         except Refusal:
             return False
-
-    def was_used(self, key: JobKey) -> bool:
-        """Whether a sequence number was given out to a job that is not live any more."""
-        is_gone = 0 < key.sequence < self.next_sequence and key.sequence not in self.jobs
-        return is_gone and key.member == PLAIN
 
     def members(self, job: BatchJob) -> list[BatchJob]:
         """Return the jobs of an array that have not ended, or the job itself."""
@@ -398,18 +380,12 @@ class Core:
         return [] if array is None else [each for each in array.members.values() if not each.is_over]
 
     def queue(self, name: str) -> QueueState:
-        """Return a queue.
-
-        Raises:
-            Refusal: there is none of this name.
-        """
-        found = self.queues.get(name)
-        if found is None:
-            raise Refusal("unknown-queue", f"Unknown queue {_shown(name)}")
-        return found
+        """Return a queue; refuse an unknown name."""
+        if name not in self.queues:
+            raise Refusal("unknown-queue", f"Unknown queue {shown(name)}")
+        return self.queues[name]
 
     def pool_of(self, job: BatchJob) -> PoolState:
-        """Return the pool that a job runs in."""
         return self.pools[self.queues[job.queue].pool]
 
     def live_jobs(self, after: int = 0) -> Iterator[BatchJob]:
@@ -428,10 +404,10 @@ class Core:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def set_state(self, job: BatchJob, cause: str) -> None:
-        """Change a job's state by what happened to it, every count of it, and the state of its array.
+        """Change a job's state for a cause, with every count of it and the state of its array.
 
         Raises:
-            RuntimeError: that cannot happen in this state (:data:`.job.NEXT`); a defect of the server.
+            RuntimeError: the cause cannot occur in this state (:data:`.job.NEXT`); a defect of the server.
         """
         was, member = job.state, job.member
         state = NEXT[cause].get(was)
@@ -447,41 +423,42 @@ class Core:
             of_array = self.arrays[job.sequence].counts
             of_array[was] = of_array.get(was, 0) - 1
             of_array[state] = of_array.get(state, 0) + 1
-            if (parent := self.jobs[job.sequence]).state in WAITING:
-                self._follow_members(parent)
-
-    def _follow_members(self, parent: BatchJob) -> None:
-        """An array of which nothing has begun is held, or waits for a time, if all of its jobs that wait do; else queued."""
-        counts = self.arrays[parent.sequence].counts
-        queued, held, postponed = (counts.get(state, 0) for state in WAITING)
-        if queued or (held and postponed):
-            self.set_state(parent, "queued")
-        elif held or postponed:
-            self.set_state(parent, "held" if held else "postponed")
+            parent = self.jobs[job.sequence]
+            if parent.state not in WAITING:
+                return
+            # An array that has not begun is held, or waits for a time, if all its waiting jobs do; else it is queued.
+            queued, held, postponed = (of_array.get(state, 0) for state in WAITING)
+            if queued or (held and postponed):
+                self.set_state(parent, "queued")
+            elif held or postponed:
+                self.set_state(parent, "held" if held else "postponed")
 
     def at(self, due: int, what: str, key: JobKey, attempt: int = 0) -> None:
-        """Enter something in the calendar."""
         self.entries += 1
         heapq.heappush(self.calendar, (due, self.entries, what, key.sequence, key.member, attempt))
 
     def happened(self, kind: str, key: JobKey | None, text: str = "") -> None:
-        """Tell subscribers."""
+        """Report an event to subscribers."""
         self.events_made += 1
         self.outbox.append(Happening(self.events_made, self.now, kind, key, text))
 
-    def remember_ending(self, key: JobKey, status: int) -> None:
-        """Remember how a job ended, for dependencies that come later."""
-        self.endings[key] = status
-        if len(self.endings) > MOST_ENDINGS:
-            self.endings.popitem(last=False)
+    def account(self, kind: str, job: BatchJob, text: str) -> None:
+        """Put an accounting record of a job into the outbox."""
+        self.outbox.append(Account(self.now, kind, self.id_of(job.key), text))
 
     def take_effects(self) -> list[Effect]:
-        """Return what has come into the outbox since the last call."""
+        """Return the effects since the last call."""
         outbox, self.outbox = self.outbox, []
         return outbox
 
 
-def _shown(text: str) -> str:
-    """Return what a user wrote, cut and printable."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
-    return shown + ("..." if len(text) > 80 else "")
+def shown(text: str) -> str:
+    """Return a user's text, cut and printable."""
+    printable = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    return printable + ("..." if len(text) > 80 else "")
+
+
+def has_finished(name: str) -> Refusal:
+    """Return the refusal of a request for a live job that names one that has ended."""
+    text = f"{name} Job has finished, use -x or -H to obtain historical job information"
+    return Refusal("finished-job", text, name)

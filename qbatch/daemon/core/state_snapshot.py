@@ -1,4 +1,4 @@
-"""The whole state as bytes and back: what a snapshot holds.
+"""The whole state as bytes and back: the content of a snapshot.
 
 Equal jobs share their specification, as they do in memory; engines write themselves (:mod:`qbatch.engine.snapshot`).
 """
@@ -88,12 +88,11 @@ def dump(core: Core) -> bytes:
     def place_of(shared: Any) -> int:
         if not isinstance(shared, Prepared):
             raise TypeError(f"{type(shared).__name__} cannot be written")
-        place = places.get(id(shared))
-        if place is None:
-            place = places[id(shared)] = len(prepared)
+        if id(shared) not in places:
+            places[id(shared)] = len(prepared)
             values = (shared.spec, shared.demand, shared.walltime, shared.request, shared.indices, shared.slot_limit)
             prepared.append(values)
-        return place
+        return places[id(shared)]
 
     ones: list[BatchJob] = []
     for job in core.jobs.values():
@@ -138,28 +137,30 @@ def load(data: bytes | memoryview, settings: Settings, policy_of: Callable[[str]
     for pool in core.pools:
         configured, chosen = state.chosen.get(pool.settings.name, ("", ""))
         if chosen and configured == pool.settings.policy:
-            # Set on the live server, and the configuration has said nothing else since.
+            # It was set on the live server, and the configured policy has not changed since.
             pool.chosen, pool.policy = chosen, policy_of(chosen)
             pool.engine.exchange_policy(pool.policy)
-        said = state.pools.get(pool.settings.name)
-        if said is None:
+        saved = state.pools.get(pool.settings.name)
+        if saved is None:
             continue
-        pool.engine = snapshot.load(pool.machine, pool.policy, said.engine)
-        pool.by_row = [None] * said.rows
-        pool.pending = dict(said.pending)
-        pool.events = list(said.events)
-        pool.host_comments, pool.shut, pool.down = said.comments, set(said.shut), set(said.down)
+        pool.engine = snapshot.load(pool.machine, pool.policy, saved.engine)
+        pool.by_row = [None] * saved.rows
+        pool.pending = dict(saved.pending)
+        pool.events = list(saved.events)
+        pool.host_comments, pool.shut, pool.down = saved.comments, set(saved.shut), set(saved.down)
     _load_jobs(core, state)
     for pool in core.pools:
-        said = state.pools.get(pool.settings.name)
-        found = {key: core.find(key) for key in said.running} if said is not None else {}
+        saved = state.pools.get(pool.settings.name)
+        found = {key: core.find(key) for key in saved.running} if saved is not None else {}
         pool.running = {key: job for key, job in found.items() if job is not None and job.key in pool.running}
     return core
 
 
 def _load_tables(core: Core, state: CoreSnapshot) -> None:
-    for name in ("now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived",
-                 "ended_count", "is_dirty", "faults", "log_id", "log_offset", "source", "run_times"):  # fmt: skip
+    for name in (
+        "now", "next_sequence", "calendar", "entries", "numbers", "user_jobs", "events_made", "log_arrived", "ended_count",
+        "is_dirty", "faults", "log_id", "log_offset", "source", "run_times",
+    ):  # fmt: skip
         setattr(core, name, getattr(state, name))
     for name, (enabled, started, counts, users) in state.queues.items():
         queue = core.queues.get(name)
@@ -169,8 +170,7 @@ def _load_tables(core: Core, state: CoreSnapshot) -> None:
             continue
         queue.enabled, queue.started, queue.counts, queue.users = enabled, started, counts, users
     for name, (used, waiting) in state.run_limits.items():
-        limit = core.run_limits.setdefault(name, RunLimit())
-        limit.used, limit.waiting = used, waiting
+        core.run_limits[name] = RunLimit(used, waiting)
     core.children = {key: list(waiting) for key, waiting in state.children}
     core.endings = OrderedDict(state.endings)
     core.keys = OrderedDict(((uid, text), key) for uid, text, key in state.keys)
@@ -193,9 +193,9 @@ def _load_jobs(core: Core, state: CoreSnapshot) -> None:
             array.live += not job.is_over
         if job.row >= 0:
             pools[job.queue].by_row[job.row] = job
-        # A job whose trial is over while it is being ended has no row any more, and still runs.
+        # A job that is being ended has no row after its trial is over, and still runs.
         if job.attempt is not None and job.holds_hosts:
             pool = pools[job.queue]
             pool.running[job.key] = job
-            slots.restore(pool, job)
+            slots.mark(pool, job, in_use=True)
     core.order = list(core.jobs)

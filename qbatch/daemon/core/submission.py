@@ -1,15 +1,15 @@
-"""A submission is read, checked and queued; what can never run is refused with the reason."""
+"""Submissions: the server reads, checks and queues them, and refuses a job that can never run, with the reason."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from qbatch.daemon.core import accounting, admission, dependencies, flow
-from qbatch.daemon.core.job import BatchJob, BatchState, Listed, Prepared, hold_bits
-from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Account, Actor, ArrayState, Core, PoolState, QueueState
+from qbatch.daemon.core.job import USER_HOLD, BatchJob, BatchState, Listed, Prepared, hold_bits
+from qbatch.daemon.core.state import LOG_NUMBER, MOST_KEYS, Actor, ArrayState, Core, PoolState, QueueState
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.engine.admission import refusal
 from qbatch.model.job import ChunkRequest, Job
@@ -17,7 +17,7 @@ from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import ARRAY, PLAIN, JobKey, parse_indices
 from qbatch.wire.requests import Spec
 from qbatch.wire.resource_rules import refused_resource
-from qbatch.wire.resources import ChunkOf, Demand, format_duration, format_size, listed_resources, parse_demand
+from qbatch.wire.resources import Demand, format_duration, format_size, listed_resources, parse_demand
 from qbatch.wire.staging import names_of, parse_staging
 
 LONGEST_NAME = 236
@@ -30,41 +30,22 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]:
-    """Queue a job, or an array in steps; return its key.
-
-    Raises:
-        Refusal: with the reason; nothing has changed.
-    """
-    if key:
-        known = core.keys.get((actor.uid, key))
-        if known is not None:
-            return known
+    """Queue a job, or an array in steps, and return its key; if the job is refused, nothing has changed."""
+    if key and (known := core.keys.get((actor.uid, key))) is not None:
+        return known
     queue, prepared = check(core, actor, spec)
     deadline = admission.deadline_asked(core, spec)
     found = dependencies.parse(core, actor, spec.depend) if spec.depend else []
     if found:
         dependencies.refuse_cycle(core, None, found)
-    hold = _hold(actor, spec.hold) if spec.hold else 0
+    hold = bits_of_hold(actor, spec.hold, "place") if spec.hold else 0
     sequence = core.next_sequence
     core.next_sequence += 1
     job = BatchJob(
-        sequence=sequence,
-        member=ARRAY if prepared.indices else PLAIN,
-        prepared=prepared,
-        name=spec.name,
-        user=actor.user,
-        uid=actor.uid,
-        group=actor.group,
-        queue=queue.settings.name,
-        submitted=core.now,
-        hold=hold,
-        queued=core.now,
-        modified=core.now,
-        not_before=spec.not_before,
-        priority=spec.priority,
-        slot_limit=prepared.slot_limit,
-        deadline=deadline,
-    )
+        sequence, ARRAY if prepared.indices else PLAIN, prepared, spec.name, actor.user, actor.uid, actor.group,
+        queue.settings.name, submitted=core.now, queued=core.now, modified=core.now, hold=hold, not_before=spec.not_before,
+        priority=spec.priority, slot_limit=prepared.slot_limit, deadline=deadline,
+    )  # fmt: skip
     core.jobs[sequence] = job
     core.order.append(sequence)
     job_key = job.key
@@ -72,56 +53,39 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
         core.keys[actor.uid, key] = job_key
         if len(core.keys) > MOST_KEYS:
             core.keys.popitem(last=False)
-    core.outbox.append(Account(core.now, "Q", core.id_of(job_key), accounting.queued(core, job)))
+    core.account("Q", job, accounting.queued(job))
     core.happened("submitted", job_key)
     count = max(len(prepared.indices), 1)
     queue.users[actor.user] = queue.users.get(actor.user, 0) + count
     core.user_jobs[actor.user] = core.user_jobs.get(actor.user, 0) + count
     can_run = flow.depend(core, job, found) if found else True
+    queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + count
     if prepared.indices:
-        yield from _expand(core, job, queue)
+        yield from _expand(core, job)
     else:
-        queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + 1
         flow.settle(core, job)
     if not can_run:
-        why = "a dependency can never be met"
-        if job.is_array:
-            yield from flow.delete_array(core, job, is_forced=False, grace=0, message=why)
-        else:
-            flow.delete(core, job, is_forced=False, grace=0, message=why)
+        yield from flow.delete(core, job, is_forced=False, grace=0, message="a dependency can never be met")
     return job_key
 
 
-def _expand(core: Core, parent: BatchJob, queue: QueueState) -> Steps[None]:
+def _expand(core: Core, parent: BatchJob) -> Steps[None]:
+    """Make the jobs of an array, which are copies of it; ``settle`` gives each its state."""
     indices = parent.prepared.indices
     members: dict[int, BatchJob] = {}
     core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
-    queue.counts[BatchState.QUEUED] = queue.counts.get(BatchState.QUEUED, 0) + len(indices)
     for index in indices:
         if is_enough(core):
             yield
-        members[index] = job = BatchJob(
-            sequence=parent.sequence,
-            member=index,
-            prepared=of_task(parent.prepared, index),
-            name=parent.name,
-            user=parent.user,
-            uid=parent.uid,
-            group=parent.group,
-            queue=parent.queue,
-            submitted=parent.submitted,
-            hold=parent.hold,
-            queued=parent.queued,
-            modified=parent.modified,
-            not_before=parent.not_before,
-            priority=parent.priority,
-            deadline=parent.deadline,
-        )
+        members[index] = job = msgspec.structs.replace(
+            parent, member=index, prepared=of_task(parent.prepared, index), state=BatchState.QUEUED, unmet=0, slot_limit=None,
+            comment="", ending=None,
+        )  # fmt: skip
         flow.settle(core, job)
 
 
 def of_task(whole: Prepared, index: int) -> Prepared:
-    """Return what the job of an array with an index asks for; they share it unless they differ (``Spec.tasks``)."""
+    """Return what the job of an array with an index asks for; the jobs share it unless they differ (``Spec.tasks``)."""
     if not whole.spec.tasks or index < 0:
         return whole
     task = whole.spec.tasks[whole.indices.index(index)]
@@ -130,22 +94,19 @@ def of_task(whole: Prepared, index: int) -> Prepared:
     return Prepared(spec, whole.demand, task.walltime, request, whole.indices, whole.slot_limit)
 
 
-def _hold(actor: Actor, letters: str) -> int:
+def bits_of_hold(actor: Actor, letters: str, doing: str) -> int:
+    """Return the bits of ``uos`` letters; refuse unknown ones, and kinds of hold with which the asker may not do this."""
     try:
         bits = hold_bits(letters)
     except ValueError as error:
         raise Refusal("bad-value", f"Hold_Types: {error}") from None
-    if bits & ~1 and actor.role == "user":
-        raise Refusal("not-permitted", "Unauthorized Request: only operators place o and s holds")
+    if bits & ~USER_HOLD and actor.role == "user":
+        raise Refusal("not-permitted", f"Unauthorized Request: only operators {doing} o and s holds")
     return bits
 
 
 def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
-    """Read and check a specification against the queue that it names, and the limits; nothing changes.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Read a specification, and refuse one that the queue that it names, or the limits, do not allow; nothing changes."""
     if len(core.jobs) >= core.settings.max_jobs:
         raise Refusal("too-many-jobs", f"the server holds {len(core.jobs)} jobs; more are not taken (max_jobs)")
     name = spec.queue.partition("@")[0] or core.settings.default_queue
@@ -170,38 +131,29 @@ def check(core: Core, actor: Actor, spec: Spec) -> tuple[QueueState, Prepared]:
 
 
 def check_queue(core: Core, actor: Actor, queue: QueueState, prepared: Prepared, *, is_new: bool = True) -> None:
-    """Check what depends on the moment and on whose job it is; one that only moves is not counted as one more.
-
-    Raises:
-        Refusal: with the reason.
-    """
-    settings = queue.settings
+    """Refuse a job that the queue does not take now, or not from its owner; a job that only moves is not counted again."""
+    settings, user = queue.settings, actor.user
+    name = settings.name
     if not queue.enabled:
-        raise Refusal("queue-disabled", f"Queue is not enabled: {settings.name}")
-    if settings.users and actor.user not in settings.users:
-        raise Refusal("queue-access", f"Access to queue is denied: {settings.name} is not for user {actor.user}")
+        raise Refusal("queue-disabled", f"Queue is not enabled: {name}")
+    if settings.users and user not in settings.users:
+        raise Refusal("queue-access", f"Access to queue is denied: {name} is not for user {user}")
     if settings.groups and actor.group not in settings.groups:
-        raise Refusal("queue-access", f"Access to queue is denied: {settings.name} is not for group {actor.group}")
+        raise Refusal("queue-access", f"Access to queue is denied: {name} is not for group {actor.group}")
     count = max(len(prepared.indices), 1)
-    if settings.max_queued is not None and queue.total + count > settings.max_queued:
-        raise Refusal(
-            "queue-limit", f"queue {settings.name} takes at most {settings.max_queued} jobs; it has {queue.total}"
-        )
-    mine = queue.users.get(actor.user, 0)
-    if settings.max_queued_per_user is not None and mine + count > settings.max_queued_per_user:
-        most = settings.max_queued_per_user
-        raise Refusal(
-            "queue-limit", f"queue {settings.name} takes at most {most} jobs of one user; {actor.user} has {mine}"
-        )
-    most_of_user = core.settings.max_jobs_per_user
-    has = core.user_jobs.get(actor.user, 0)
-    if is_new and most_of_user is not None and has + count > most_of_user:
-        raise Refusal("too-many-jobs", f"a user may have {most_of_user} jobs; {actor.user} has {has}")
+    if (most := settings.max_queued) is not None and queue.total + count > most:
+        raise Refusal("queue-limit", f"queue {name} takes at most {most} jobs; it has {queue.total}")
+    has = queue.users.get(user, 0)
+    if (most := settings.max_queued_per_user) is not None and has + count > most:
+        raise Refusal("queue-limit", f"queue {name} takes at most {most} jobs of one user; {user} has {has}")
+    has = core.user_jobs.get(user, 0)
+    if is_new and (most := core.settings.max_jobs_per_user) is not None and has + count > most:
+        raise Refusal("too-many-jobs", f"a user may have {most} jobs; {user} has {has}")
 
 
 def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     found, known = core.prepared, None
-    if LOG_NUMBER not in spec.extra:  # no other job is like one of a log
+    if LOG_NUMBER not in spec.extra:  # each job of a log is different
         known = _encode(msgspec.structs.replace(spec, name="", queue="")), queue.settings.name
         if (prepared := found.get(known)) is not None:
             return prepared
@@ -215,11 +167,7 @@ def _prepared(core: Core, spec: Spec, queue: QueueState) -> Prepared:
 
 
 def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Read a specification for a queue and check all of it that depends on neither the moment nor the asker.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Read a specification for a queue, and refuse all that depends on neither the moment nor the user."""
     _check_texts(spec)
     asked = _asked(core, spec, queue)
     indices: tuple[int, ...] = ()
@@ -229,35 +177,24 @@ def prepare(core: Core, spec: Spec, queue: QueueState) -> Prepared:
             listed, slot_limit = parse_indices(spec.array)
         except ValueError as error:
             raise Refusal("bad-value", f"illegal -J value: {error}") from None
-        if len(listed) > core.settings.max_array:
-            raise Refusal(
-                "bad-value", f"illegal -J value: {len(listed)} jobs in one array; {core.settings.max_array} are allowed"
-            )
+        if len(listed) > (most := core.settings.max_array):
+            raise Refusal("bad-value", f"illegal -J value: {len(listed)} jobs in one array; {most} are allowed")
         indices = tuple(listed)
-    if spec.tasks:
-        _check_tasks(queue, spec, len(indices), asked.demand)
+    if spec.tasks and len(spec.tasks) != len(indices):
+        raise Refusal("bad-value", f"illegal tasks: {len(spec.tasks)} are described, the array has {len(indices)}")
+    for task in spec.tasks:
+        if not (0 <= task.walltime < 1 << 60 and 0 <= task.runtime < 1 << 60 and -1 <= task.route < 1 << 53):
+            raise Refusal("bad-value", "illegal tasks: a time or a draw is out of range")
+        _check_limits(queue, asked.demand.procs, asked.demand.memory, task.walltime)
     of_job = msgspec.structs.replace(spec, name="") if spec.name else spec
     return Prepared(of_job, asked.demand, asked.walltime, asked.request, indices, slot_limit, asked.listed)
 
 
 def _asked(core: Core, spec: Spec, queue: QueueState) -> Prepared:
-    """Return what the resources of a specification ask for in a queue, whatever else it says.
-
-    Raises:
-        Refusal: they cannot be read, or the queue or its hosts do not have them.
-    """
-    found = core.asked
+    """Return what the resources of a specification ask for; refuse those that the queue or its hosts do not have."""
     known = queue.settings.name, *spec.resources.items()
-    asked = found.get(known)
-    if asked is None:
-        asked = _ask(core, spec, queue)
-        if len(found) >= _MOST_CACHED:
-            found.popitem(last=False)
-        found[known] = asked
-    return asked
-
-
-def _ask(core: Core, spec: Spec, queue: QueueState) -> Prepared:
+    if (asked := core.asked.get(known)) is not None:
+        return asked
     try:
         demand = parse_demand(spec.resources)
     except ValueError as error:
@@ -267,88 +204,53 @@ def _ask(core: Core, spec: Spec, queue: QueueState) -> Prepared:
     if walltime is None:
         walltime = min(settings.default_walltime, settings.max_walltime or settings.default_walltime)
     if settings.default_memory and not demand.memory:
-        share = settings.default_memory
-        chunks = tuple(msgspec.structs.replace(chunk, memory=share) for chunk in demand.chunks)
+        chunks = tuple(msgspec.structs.replace(chunk, memory=settings.default_memory) for chunk in demand.chunks)
         demand = msgspec.structs.replace(demand, chunks=chunks)
     _check_limits(queue, demand.procs, demand.memory, walltime)
     pool = core.pools[queue.pool]
-    _check_placing(demand, pool, settings.name)
     # A chunk that asks for a host is placed before one that can go anywhere.
-    placed = sorted(_chunks(demand.chunks, pool, settings.name), key=lambda chunk: chunk.host < 0)
+    placed = sorted(_chunks(demand, pool, settings.name), key=lambda chunk: chunk.host < 0)
     request = Job(
-        number=0,
-        submit=0,
-        procs=demand.procs,
-        estimate=walltime,
-        memory=demand.memory,
-        chunks=tuple(placed),
-        placing=demand.placing,
-        is_exclusive=demand.is_exclusive,
-    )
+        number=0, submit=0, procs=demand.procs, estimate=walltime, memory=demand.memory, chunks=tuple(placed),
+        placing=demand.placing, is_exclusive=demand.is_exclusive,
+    )  # fmt: skip
     reason = refusal(pool.machine, request)
     if reason is not None:
         text = reason.text.replace("the largest host has", f"the largest host of queue {settings.name} has")
         raise Refusal("never-fits", f"the job can never run in queue {settings.name}: {text}")
-    listed = listed_resources(spec.resources, demand, walltime)
-    return Prepared(Spec(), demand, walltime, request, listed=Listed(listed))
+    listed = Listed(listed_resources(spec.resources, demand, walltime))
+    if len(core.asked) >= _MOST_CACHED:
+        core.asked.popitem(last=False)
+    core.asked[known] = asked = Prepared(Spec(), demand, walltime, request, listed=listed)
+    return asked
 
 
-def _check_tasks(queue: QueueState, spec: Spec, count: int, demand: Demand) -> None:
-    """Refuse tasks that are not those of the array, or that no job could be.
+def _chunks(demand: Demand, pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
+    """Yield the chunks for the engine, with the places of the hosts that they name.
 
-    Raises:
-        Refusal: with the reason.
+    Unknown hosts are refused, as are certain, different and whole hosts in a pool that does not place chunks on hosts.
     """
-    if len(spec.tasks) != count:
-        raise Refusal("bad-value", f"illegal tasks: {len(spec.tasks)} are described, the array has {count}")
-    for task in spec.tasks:
-        if not (0 <= task.walltime < 1 << 60 and 0 <= task.runtime < 1 << 60 and -1 <= task.route < 1 << 53):
-            raise Refusal("bad-value", "illegal tasks: a time or a draw is out of range")
-        _check_limits(queue, demand.procs, demand.memory, task.walltime)
-
-
-def _check_placing(demand: Demand, pool: PoolState, queue: str) -> None:
-    """Refuse different hosts and whole hosts in a pool that does not place chunks on hosts.
-
-    Raises:
-        Refusal: with what was asked for and what can be.
-    """
-    if pool.machine.chunked:
-        return
-    if demand.is_exclusive:
-        raise Refusal("unsupported", f"whole hosts (place=excl) cannot be had: jobs of queue {queue} share hosts")
-    if demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1 and len(pool.machine.hosts) > 1:
-        raise Refusal(
-            "unsupported",
-            f"different hosts (nodes=, place=scatter) cannot be asked for: the policy of queue {queue} chooses the host; "
-            f"write ncpus={demand.procs}",
-        )
-
-
-def _chunks(asked: Iterable[ChunkOf], pool: PoolState, queue: str) -> Iterator[ChunkRequest]:
-    """Yield what the engine places; a host that is asked for is found by its name.
-
-    Raises:
-        Refusal: there is no such host, or the pool does not place chunks on hosts.
-    """
-    places = {host.name: place for place, host in enumerate(pool.machine.hosts)}
-    for chunk in asked:
-        place = -1
-        if chunk.host:
-            place = places.get(chunk.host, -1)
-            if place < 0:
-                known = ", ".join(list(places)[:20]) + (", ..." if len(places) > 20 else "")
-                raise Refusal("never-fits", f"the job can never run: queue {queue} has no host {chunk.host} ({known})")
-            if not pool.machine.chunked and len(places) > 1:
-                raise Refusal(
-                    "unsupported",
-                    f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host",
-                )
-        yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if pool.machine.chunked else -1)
+    hosts, is_chunked = pool.machine.hosts, pool.machine.chunked
+    if demand.is_exclusive and not is_chunked:
+        raise Refusal("unsupported", f"whole hosts (place=excl) are not available: jobs of queue {queue} share hosts")
+    is_scattered = demand.placing == "scatter" and sum(chunk.count for chunk in demand.chunks) > 1
+    if is_scattered and not is_chunked and len(hosts) > 1:
+        text = f"the policy of queue {queue} chooses the host; write ncpus={demand.procs}"
+        raise Refusal("unsupported", f"different hosts (nodes=, place=scatter) cannot be asked for: {text}")
+    places = {host.name: place for place, host in enumerate(hosts)}
+    for chunk in demand.chunks:
+        place = places.get(chunk.host, -1) if chunk.host else -1
+        if chunk.host and place < 0:
+            known = ", ".join(list(places)[:20]) + (", ..." if len(places) > 20 else "")
+            raise Refusal("never-fits", f"the job can never run: queue {queue} has no host {chunk.host} ({known})")
+        if chunk.host and not is_chunked and len(places) > 1:
+            text = f"host {chunk.host} cannot be asked for: the policy of queue {queue} chooses the host"
+            raise Refusal("unsupported", text)
+        yield ChunkRequest(chunk.count, chunk.procs, chunk.memory, place if is_chunked else -1)
 
 
 def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
-    """Refuse what OpenPBS refuses of every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
+    """Refuse what OpenPBS refuses to every user, unless the server is lenient about it (:mod:`qbatch.wire.resource_rules`)."""
     settings = core.settings
     found = refused_resource(spec.resources, prepared.demand, settings.custom_resources, settings.lenient)
     if found is not None:
@@ -366,43 +268,32 @@ def _check_as_openpbs(core: Core, spec: Spec, prepared: Prepared) -> None:
 
 
 def _check_asker(core: Core, actor: Actor, spec: Spec) -> None:
-    """Refuse another server, and a user or a group that is not the submitter's, unless the server is lenient about it."""
+    """Refuse another server, and a user or a group other than the submitter's, unless the server is lenient about it."""
     check_server(core, spec.queue.partition("@")[2], spec.host)
     others = [name for name in _names(spec.extra.get("user_list", "")) if name != actor.user]
     if others and "user" not in core.settings.lenient:
-        raise Refusal(
-            "bad-user", f"Bad UID for job execution: -u {others[0]}; jobs run as who submits them, {actor.user}"
-        )
+        text = f"Bad UID for job execution: -u {others[0]}; a job runs as the user who submits it, {actor.user}"
+        raise Refusal("bad-user", text)
     check_group(core, actor.group, spec)
 
 
 def check_group(core: Core, group: str, spec: Spec) -> None:
-    """Refuse a ``group_list`` that names another group than that of the job's owner.
-
-    Raises:
-        Refusal: with the group.
-    """
+    """Refuse a ``group_list`` that names a group other than that of the job's owner."""
     others = [name for name in _names(spec.group_list) if name != group]
     if others and "user" not in core.settings.lenient:
-        raise Refusal(
-            "bad-group",
-            f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}",
-        )
+        text = f"Bad GID for job execution: group_list={others[0]}; jobs run in the group of their owner, {group}"
+        raise Refusal("bad-group", text)
 
 
 def check_server(core: Core, server: str, host: str) -> None:
-    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the asker calls it.
-
-    Raises:
-        Refusal: with the server.
-    """
+    """Refuse another server than this one, as in ``queue@server``; ``host``: this machine, as the client calls it."""
     settings = core.settings
     if server and server not in names_of(host) | {settings.name} and "server" not in settings.lenient:
         raise Refusal("unknown-server", f"cannot connect to server {server} (errno=15008); this one is {settings.name}")
 
 
 def _names(text: str) -> list[str]:
-    """Return the users of -u, or the groups of group_list; with hosts or without."""
+    """Return the users of -u, or the groups of group_list, without their hosts."""
     return [part.partition("@")[0].strip() for part in text.split(",") if part.strip()] if text else []
 
 
@@ -415,23 +306,16 @@ def _check_limits(queue: QueueState, procs: int, memory: int, walltime: int) -> 
     )
     for name, value, most, least, text in limits:
         if most is not None and value > most:
-            raise Refusal(
-                "resource-limit",
-                f"Job violates queue limits: {name}={text(value)} is more than {text(most)} (queue {settings.name})",
-            )
-        if least is not None and value < least:
-            raise Refusal(
-                "resource-limit",
-                f"Job violates queue limits: {name}={text(value)} is less than {text(least)} (queue {settings.name})",
-            )
+            wrong = f"{name}={text(value)} is more than {text(most)}"
+        elif least is not None and value < least:
+            wrong = f"{name}={text(value)} is less than {text(least)}"
+        else:
+            continue
+        raise Refusal("resource-limit", f"Job violates queue limits: {wrong} (queue {settings.name})")
 
 
 def check_name(name: str, is_torque: bool = False) -> None:
-    """Refuse a name that PBS clients could not read back; in Torque a name may have slashes.
-
-    Raises:
-        Refusal: with the letter.
-    """
+    """Refuse a name that PBS clients could not read back; in Torque a name may have slashes."""
     if not 0 < len(name) <= LONGEST_NAME:
         raise Refusal("bad-value", f"illegal -N value: a name has 1 to {LONGEST_NAME} letters, not {len(name)}")
     slash = "" if is_torque and not name.endswith("/") else "/"
@@ -439,10 +323,10 @@ def check_name(name: str, is_torque: bool = False) -> None:
         return
     bad = next((each for each in name if not each.isprintable() or each.isspace() or each == slash), None)
     if bad is not None:
-        raise Refusal("bad-value", f"illegal -N value: {bad!r} may not stand in a name")
+        raise Refusal("bad-value", f"illegal -N value: {bad!r} is not allowed in a name")
 
 
-def _check_script(spec: Spec) -> None:
+def _check_texts(spec: Spec) -> None:
     if (spec.script is None) == (not spec.argv):
         raise Refusal("bad-request", "a submission has either a script or a command")
     size = len(spec.script or "") + len("".join(spec.argv))
@@ -450,48 +334,40 @@ def _check_script(spec: Spec) -> None:
         raise Refusal("too-large", f"the script has {size} letters; {LONGEST_SCRIPT} are allowed, more with upload")
     if spec.script_digest and (spec.argv or not re.fullmatch(r"[0-9a-f]{64}", spec.script_digest)):
         raise Refusal("bad-value", f"{spec.script_digest[:64]!r} is no SHA-256 digest of a script")
-
-
-def _check_texts(spec: Spec) -> None:
-    _check_script(spec)
     for name, text in (
         ("-o", spec.output), ("-e", spec.error), ("-S", spec.shell), ("directory", spec.directory), ("-A", spec.account),
         ("-P", spec.project), ("-M", spec.mail_users), ("host", spec.host), ("-W group_list", spec.group_list),
         ("arguments", spec.submit_arguments),
     ):  # fmt: skip
         if text and ("\0" in text or (name != "arguments" and "\n" in text) or len(text) > LONGEST_PATH * 8):
-            raise Refusal(
-                "bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters"
-            )
+            raise Refusal("bad-value", f"illegal {name} value: a NUL, a line break or more than {LONGEST_PATH * 8} letters")
     if "\0" in "".join(spec.argv) or "\0" in (spec.script or ""):
-        raise Refusal("bad-value", "a NUL byte may not stand in a script or a command")
+        raise Refusal("bad-value", "a NUL byte is not allowed in a script or a command")
     total = 0
     for name, value in spec.variables.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
-            raise Refusal(
-                "bad-value", f"illegal -v value: {name[:60]!r} cannot be the name of a variable, or its value has a NUL"
-            )
+            wrong = f"{name[:60]!r} cannot be the name of a variable, or its value has a NUL"
+            raise Refusal("bad-value", f"illegal -v value: {wrong}")
         total += len(name) + len(value) + 2
     if total > MOST_ENVIRONMENT:
-        raise Refusal(
-            "too-large", f"the environment has {total} letters; {MOST_ENVIRONMENT} are allowed (use -v instead of -V)"
-        )
+        text = f"the environment has {total} letters; {MOST_ENVIRONMENT} are allowed (use -v instead of -V)"
+        raise Refusal("too-large", text)
     if spec.encoding not in ("utf-8", "latin-1"):
         raise Refusal("bad-value", f"encoding {spec.encoding[:20]!r} is neither utf-8 nor latin-1")
     if not -1024 <= spec.priority <= 1023:
         raise Refusal("bad-value", f"illegal -p value: {spec.priority} is not from -1024 to 1023")
     if spec.join not in ("n", "oe", "eo"):
-        raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is none of oe, eo, n")
-    if spec.runtime is not None and not 0 <= spec.runtime < 1 << 60:
-        raise Refusal("bad-value", "illegal runtime: it is negative or too long")
-    if spec.used_memory is not None and not 0 <= spec.used_memory < 1 << 60:
-        raise Refusal("bad-value", "illegal used memory: it is negative or too much")
-    if spec.umask is not None and not 0 <= spec.umask <= 0o777:
-        raise Refusal("bad-value", "illegal umask: it is not from 000 to 777")
-    if spec.not_before is not None and not 0 <= spec.not_before < 1 << 60:
-        raise Refusal("bad-value", "illegal -a value: out of range")
+        raise Refusal("bad-value", f"illegal -j value: {spec.join[:20]!r} is not one of oe, eo, n")
+    for number, end, wrong in (
+        (spec.runtime, 1 << 60, "runtime: it is negative or too long"),
+        (spec.used_memory, 1 << 60, "used memory: it is negative or too much"),
+        (spec.umask, 0o1000, "umask: it is not from 000 to 777"),
+        (spec.not_before, 1 << 60, "-a value: out of range"),
+    ):
+        if number is not None and not 0 <= number < end:
+            raise Refusal("bad-value", f"illegal {wrong}")
 
 
 def digests(core: Core) -> set[str]:
-    """Return the digests of the long scripts that live jobs have."""
+    """Return the digests of the long scripts of live jobs."""
     return {job.spec.script_digest for job in core.jobs.values()} - {""}

@@ -1,5 +1,5 @@
-"""Where jobs really run: a script under a supervisor.  (Emulated jobs are timers: ``daemon/core/emulation.py``.)
+"""Executors run jobs for real, each script under a supervisor.  (Emulated jobs are timers: ``daemon/core/execution.py``.)
 
-What lives here: launching, signalling and watching attempts, and reports of how they ended.  What must never come
-in: the job table, the store, decisions; an executor knows attempts and run directories and nothing else.
+The package launches, signals and watches attempts, and reports how they ended.  It must never use the job table, the store or
+decisions: an executor knows only attempts and run directories.
 """

@@ -1,4 +1,4 @@
-"""What an executor is told and what it reports: one attempt of one job."""
+"""What an executor gets and what it reports: one attempt of one job."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Protocol
 import msgspec
 
 NOT_STARTED = -1
-"""Exit status of an attempt whose script could not be started."""
+"""Exit status of an attempt of which the script could not be started."""
 
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""What passes by itself: too few descriptors, processes or memory.  A start waits for that, however long it takes."""
+"""Shortages that pass by themselves: of descriptors, processes or memory.  A start waits for that, however long it takes."""
 
 LOST = -12
-"""Exit status of an attempt whose supervisor was lost: what the script did is not known."""
+"""Exit status of an attempt of which the supervisor was lost: what the script did is not known."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a supervisor needs to run a job once.
 
-    ``key``: names the run directory, for example ``12.1`` or ``12-3.1`` (sequence number, array index, attempt); made
-    by the daemon from numbers only.  ``script`` is the text that was submitted (``encoding``: how it is bytes), or
-    ``argv`` a command without a shell.  ``shell``: used where the script has no ``#!`` line.  ``environment``: complete,
-    nothing is inherited.  ``output`` and ``error``: absolute paths; where ``join`` is ``oe`` both go to ``output``, ``eo``
-    to ``error``.  ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
+    ``key``: the name of the run directory, for example ``12.1`` or ``12-3.1`` (sequence number, array index, attempt); the
+    daemon makes it from numbers only.  ``script``: the submitted text (in bytes by ``encoding``), or None and ``argv``, a command
+    without a shell.  ``shell``: runs a script that has no ``#!`` line.  ``environment``: all of it; nothing is inherited.
+    ``output`` and ``error``: absolute paths; if ``join`` is ``oe``, both go to ``output``, if ``eo``, to ``error``.
+    ``node_file``: lines of PBS_NODEFILE.  ``walltime``, ``grace``: seconds; None: no limit.
     ``limits``: what it may use, by name: cput and pcput in seconds, mem and vmem in bytes.
-    ``direct``: letters of the outputs (``o``, ``e``) that are written where they belong from the start; the others are spooled
+    ``direct``: letters of the outputs (``o``, ``e``) that are written to their final paths from the start; the others are spooled
     in the run directory and delivered at the end.
     ``stage_in``, ``stage_out``: (path in ``directory``, path elsewhere), copied before and after; relative ones to ``home``.
     ``login``: whether the shell that runs the script is a login shell.
-    ``script_file``: where the whole script is if ``script`` is its beginning only.
-    ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.  ``remove``:
-    letters of the output files (``o``, ``e``) that go when it ends well.
+    ``script_file``: the file with the whole script, if ``script`` is only its beginning.
+    ``is_private``: ``directory`` is made for the job and removed after it.  ``arguments``: those of the script.
+    ``remove``: letters of the output files (``o``, ``e``) that are removed if it ends well.
     ``host``: the first of its hosts, on which the script starts.
-    ``procs``: how many processors it begins with; ``share``: those as a part of what it asked for, at which its walltime runs.
+    ``procs``: its processors at the start; ``share``: these as a part of what it asked for, the rate at which its walltime runs.
     """
 
     key: str
@@ -78,9 +78,12 @@ class Started(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """An attempt ended.  ``status``: 0..255, 256 + N for signal N, or a negative PBS code (-29 walltime, -1 not started,
-    ``LOST``); ``why``: one line where it needs words; ``used``: resources measured (cput and walltime in seconds,
-    mem and vmem in bytes); ``undelivered``: which of its files could not be delivered, why, and where they are."""
+    """An attempt ended.
+
+    ``status``: 0..255, 256 + N for signal N, or a negative PBS code (-29 walltime, -1 not started, ``LOST``).  ``why``: one line
+    if it needs an explanation.  ``used``: measured resources (cput and walltime in seconds, mem and vmem in bytes).
+    ``undelivered``: the files that could not be delivered, why, and their paths.
+    """
 
     key: str
     status: int
@@ -94,48 +97,56 @@ Report = Started | Ended
 
 
 class Executor(Protocol):
-    """Runs attempts.  Every report goes to the function given when the executor was made."""
+    """The base of executors, which run attempts.  Every report goes to the function given when the executor was made."""
 
     def launch(self, attempt: Attempt) -> None:
         """Start an attempt, at most once in the life of its run directory, however often it is called."""
-        ...
 
     def stop(self, key: str, grace: float) -> None:
-        """TERM, then KILL after ``grace`` seconds, to everything that the attempt started."""
-        ...
+        """Send TERM, then KILL after ``grace`` seconds, to everything that the attempt started.
+
+        An attempt of which the script is not started yet is not started any more; its status is that of a job ended by TERM.
+        """
+        self._command("stop", key, max(0.0, float(grace)))
 
     def signal(self, key: str, number: int) -> None:
-        """Send a signal to all processes of the attempt."""
-        ...
+        """Send a signal to all processes of the attempt.  SIGSTOP stops its walltime too, until SIGCONT."""
+        if not 1 <= number <= 64:
+            raise ValueError(f"not a signal: {number}")
+        self._command("signal", key, int(number))
 
     def resize(self, key: str, procs: int, share: float) -> None:
-        """Tell the attempt how many processors it has now, and let its walltime run at that share of its speed."""
-        ...
+        """Write down for the attempt how many processors it has now, send SIGWINCH, and let its walltime run at that share."""
+        self._command("resize", key, int(procs), float(share))
+
+    def set_walltime(self, key: str, walltime: float) -> None:
+        """Let an attempt run for so many seconds in all."""
+        self._command("set_walltime", key, float(walltime))
+
+    def _command(self, verb: str, key: str, *arguments: float) -> None:
+        """Send a command, the name of a method above, to the supervisor of an attempt."""
 
     def used(self, key: str) -> dict[str, float]:
         """Return what a running attempt has used by the last look (as in `Ended.used`); nothing before the first one."""
         ...
 
-    def set_walltime(self, key: str, walltime: float) -> None:
-        """Let an attempt run for so many seconds in all."""
-        ...
-
     def spools(self, key: str) -> tuple[str, str]:
-        """Return where the output and the error of an attempt are until they are delivered, if they are spooled."""
+        """Return the paths of the output and the error of an attempt until they are delivered, if they are spooled."""
         ...
 
     def forget(self, key: str) -> None:
-        """An attempt that has ended may go.
+        """Remove the run directory of an attempt that has ended.
 
         Raises:
             ValueError: it has not ended.
         """
-        ...
 
     async def close(self) -> None:
-        """Let go of everything; jobs run on."""
-        ...
+        """Release everything; jobs and their supervisors go on.  What is being removed is removed first."""
 
     async def recover(self, expected: list[Attempt]) -> None:
-        """After a restart: find again what runs, report what ended or was lost, launch what never started."""
-        ...
+        """After a restart: find again what runs, report what ended or was lost, launch what never started.
+
+        Directories of attempts that are not expected are given up: what runs there is killed, and they are removed without a
+        report.
+        """

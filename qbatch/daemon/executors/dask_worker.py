@@ -1,13 +1,13 @@
 """The side of a Dask worker: what the daemon calls there, and the attempts that run there.
 
-A worker runs attempts with the process executor, in a directory of its own for each daemon and host: so a script starts under
+A worker runs attempts with the process executor, in a directory of its own for each daemon and host.  So a script starts under
 the same supervisor as on the daemon's machine, at most once in the life of its run directory, however often it is asked for.
-The daemon asks and tells (``client.run``); nothing here is a task of Dask's, which would run a lost one again elsewhere.
+The daemon calls functions (``client.run``); nothing here is a task of Dask's, because Dask would run a lost task again elsewhere.
 
-What ends with the worker's process ends with its jobs: a guard (``dask_guard.py``) ends them when the process is gone,
-because the daemon then takes the host to be down and may run them again on another.
+When the worker's process ends, a guard (``dask_guard.py``) ends its jobs, because the daemon then takes the host to be down and
+may run them again on another.
 
-Each function answers with plain values.  ``None``: there is no such site any more; ``{"error": text}``: it cannot be done.
+Each function returns plain values.  ``None``: the site does not exist any more; ``{"error": text}``: it cannot be done.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import msgspec
 from msgspec import structs
 
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report, Started
-from qbatch.daemon.executors.process import GONE_PREFIX, ProcessExecutor
-from qbatch.daemon.executors.process_directory import check_key, discard, lost
+from qbatch.daemon.executors.process import ProcessExecutor
+from qbatch.daemon.executors.process_directory import GONE_PREFIX, RunDirectory, check_key, is_key, now
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.wire.paths import state_directory
@@ -38,7 +38,7 @@ LOST_MARK = "worker-lost"
 
 OUTPUTS, SCRIPTS, PLACE, GENERATION = "outputs", "scripts", "place", "generation"
 PIECE = 1 << 20
-"""Bytes of a file that travel in one call."""
+"""Bytes of a file in one call."""
 
 LOST_WITH_WORKER = "its Dask worker ended while the job ran"
 GIVEN_UP = "its Dask worker had given it up"
@@ -50,9 +50,10 @@ _decode_attempt = msgspec.json.Decoder(Attempt).decode
 class Site:
     """The attempts of one daemon on one worker, for as long as the worker's process lives.
 
-    ``place``: names the directory, also after the worker was started again; ``incarnation``: names this life of it.
-    ``generation``: another one as soon as an attempt is given up; what was sent under an earlier one is never started.
-    ``session``: the opening whose commands are obeyed, ``number``: its number; an opening with a lower one came late.
+    ``place``: the name of the directory, which lasts when the worker is started again; ``incarnation``: of this process.
+    ``generation``: it changes when an attempt is given up; what was sent under an earlier one is never started.
+    ``session``: the opening of which the commands are obeyed, ``number``: its number; an opening with a lower one came late.
+    ``done``: the number of the last command.
     """
 
     def __init__(self, root: Path) -> None:
@@ -66,7 +67,7 @@ class Site:
         self.live: set[str] = set()
         self.started: dict[str, Started] = {}
         self.ended: dict[str, Ended] = {}
-        self.version = self.told = self.number = 0
+        self.version = self.done = self.number = 0
         self.abandoned: set[str] = set()
         self.lost: set[str] = set()  # given up, and asked for again while they end
         self.news = asyncio.Event()
@@ -77,18 +78,15 @@ class Site:
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def admit(self, number: int, session: str, keys: set[str]) -> None:
-        """A daemon's process opens the site: it expects these attempts; any other is given up."""
-        left = {entry for entry in os.listdir(self.root) if _is_key(entry)}
-        given_up = sorted((left | self.live) - keys)
-        if given_up:  # on record first: what is removed here looks as if it had never come
+        """Open the site for a daemon's process, which expects these attempts; any other is given up."""
+        given_up = sorted(({entry for entry in os.listdir(self.root) if is_key(entry)} | self.live) - keys)
+        if given_up:  # on record first: a directory that is removed here looks as if it had never come
             self.generation = os.urandom(8).hex()
             temporary = self.root / f"{GENERATION}.{os.getpid()}"
-            with open(temporary, "w", encoding="ascii") as stream:
-                stream.write(self.generation)
-                stream.flush()
-                os.fsync(stream.fileno())
+            flags = os.O_CREAT | os.O_TRUNC
+            files.write(str(temporary), self.generation.encode("ascii"), None, flags, is_synced=True)
             temporary.replace(self.root / GENERATION)
-        self.number, self.session, self.told = number, session, 0
+        self.number, self.session, self.done = number, session, 0
         for key in given_up:
             if key in self.live:
                 self.abandoned.add(key)
@@ -96,14 +94,14 @@ class Site:
             else:
                 self.forget(key)
 
-    def obey(self, verb: str, key: str, *said: Any) -> None:
-        """Carry out one command about an attempt."""
+    def obey(self, verb: str, key: str, *arguments: Any) -> None:
+        """Carry out one command for an attempt."""
         if verb in ("launch", "resume"):
-            self._launch(_decode_attempt(said[0]), is_new=verb == "launch")
+            self._launch(_decode_attempt(arguments[0]), is_new=verb == "launch")
         elif verb == "forget":
             self.forget(key)
         elif key in self.live:
-            getattr(self.executor, verb)(key, *said)
+            getattr(self.executor, verb)(key, *arguments)
 
     def _launch(self, attempt: Attempt, *, is_new: bool) -> None:
         key = check_key(attempt.key)
@@ -115,36 +113,31 @@ class Site:
         elif key in self.ended:
             return
         elif not is_new and key not in self.live and not (self.root / key).is_dir():
-            self._hear(lost(key, GIVEN_UP))
+            self._hear(Ended(key, LOST, now(), GIVEN_UP))
         else:
             self.live.add(key)
             self.executor.launch(as_here(attempt, self.root))
 
     def refuse(self, key: str, error: Exception) -> None:
-        """An attempt cannot be taken; one that was here before may have run."""
-        why = f"its Dask worker cannot take it: {type(error).__name__}: {error}"
-        said = lost(key, why)
-        self._hear(said if (self.root / key).is_dir() else structs.replace(said, status=NOT_STARTED))
+        """Refuse an attempt that cannot be taken; one that was here before may have run."""
+        status = LOST if (self.root / key).is_dir() else NOT_STARTED
+        self._hear(Ended(key, status, now(), f"its Dask worker cannot take it: {type(error).__name__}: {error}"))
 
     def forget(self, key: str) -> None:
-        """Nothing of an attempt that has ended is asked for any more."""
+        """Remove everything of an attempt that has ended."""
         if key in self.live:
             return
         self.started.pop(key, None)
         self.ended.pop(key, None)
         self.abandoned.discard(key)
         self.lost.discard(key)
-        for path in (*self._outputs(key), self.root / SCRIPTS / key):
+        for path in (self.path_of(key, "o"), self.path_of(key, "e"), self.root / SCRIPTS / key):
             path.unlink(missing_ok=True)
         self.executor.forget(key)
 
     def path_of(self, key: str, letter: str) -> Path:
-        """Return where an output of an attempt is when it has ended."""
-        return self._outputs(check_key(key))["oe".index(letter)]
-
-    def _outputs(self, key: str) -> tuple[Path, Path]:
-        folder = self.root / OUTPUTS
-        return folder / f"{key}.{files.OUTPUT}", folder / f"{key}.{files.ERROR}"
+        """Return the path of an output (``o``, ``e``) of an attempt when it has ended."""
+        return self.root / OUTPUTS / f"{check_key(key)}.{files.OUTPUT if letter == 'o' else files.ERROR}"
 
     def _hear(self, report: Report) -> None:
         if isinstance(report, Started):
@@ -167,7 +160,7 @@ class Site:
             self.forget(key)
 
     async def until_closed(self, worker: Any) -> None:
-        """Wait for the end of a worker whose process lives on (several in one process), and end its jobs too."""
+        """Wait for the end of a worker, also of one of several in a process that goes on, and end its jobs too."""
         while worker.status.name not in _CLOSED:
             await asyncio.sleep(1.0)
         _sites.pop((worker.id, self.root), None)
@@ -177,51 +170,40 @@ class Site:
         await self.executor.close()
 
     def begin(self, worker: Any) -> None:
-        """Wait for the worker's end, and remove what an earlier life of it was removing."""
-        self._keep(asyncio.ensure_future(self.until_closed(worker)))
-        for path in self.root.glob(f"{GONE_PREFIX}*"):
-            key = path.name.removeprefix(GONE_PREFIX).partition("~")[0]
-            self._keep(asyncio.ensure_future(asyncio.to_thread(discard, path, key)))
-
-    def _keep(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Wait for the worker's end, and remove what an earlier process of it was removing."""
+        removals = [asyncio.to_thread(RunDirectory(path).discard) for path in self.root.glob(f"{GONE_PREFIX}*")]
+        for work in (self.until_closed(worker), *removals):
+            task = asyncio.ensure_future(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
 
 _sites: dict[tuple[str, Path], Site] = {}
 
 
 def as_here(attempt: Attempt, root: Path) -> Attempt:
-    """Return an attempt as it runs on this machine, by the worker's own user.
+    """Return an attempt as the worker's own user runs it on this machine.
 
-    What it writes stays beside its run directory until the daemon has fetched it.  A home that is not there is the worker's.
+    Its outputs stay next to its run directory until the daemon has fetched them.  A missing home becomes that of the worker.
     """
-    folder, home = root / OUTPUTS, attempt.home
+    home = attempt.home
     environment, directory = attempt.environment, attempt.directory
     if not os.path.isdir(home):
         home = os.path.expanduser("~")
         environment = {**environment, "HOME": home}
         directory = home if directory == attempt.home else directory
-    ours = {
-        path: path if path == os.devnull else str(folder / f"{attempt.key}.{name}")
-        for path, name in ((attempt.error, files.ERROR), (attempt.output, files.OUTPUT))
-    }
+    script = str(root / SCRIPTS / attempt.key) if attempt.script_file else ""
+    # Outputs with one path keep one path, which may be /dev/null.
+    ours = {attempt.error: str(root / OUTPUTS / f"{attempt.key}.{files.ERROR}")}
+    ours |= {attempt.output: str(root / OUTPUTS / f"{attempt.key}.{files.OUTPUT}"), os.devnull: os.devnull}
     return structs.replace(
-        attempt,
-        uid=os.getuid(),
-        gid=os.getgid(),
-        output=ours[attempt.output],
-        error=ours[attempt.error],
-        direct="",
-        home=home,
-        directory=directory,
-        environment=environment,
-        script_file=str(root / SCRIPTS / attempt.key) if attempt.script_file else "",
-    )
+        attempt, uid=os.getuid(), gid=os.getgid(), output=ours[attempt.output], error=ours[attempt.error], direct="",
+        home=home, directory=directory, environment=environment, script_file=script,
+    )  # fmt: skip
 
 
 def _place_of(root: Path) -> str:
-    """Return the name of a directory, made with it: another directory, or an emptied one, has another."""
+    """Return the name of a directory, which is made with it: another directory, or an emptied one, has another name."""
     path = root / PLACE
     with contextlib.suppress(FileExistsError):
         temporary = root / f"{PLACE}.{os.getpid()}"
@@ -231,14 +213,6 @@ def _place_of(root: Path) -> str:
         finally:
             temporary.unlink()
     return path.read_text(encoding="ascii")
-
-
-def _is_key(text: str) -> bool:
-    try:
-        check_key(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _find(worker: Any, order: dict[str, Any]) -> Site | None:
@@ -252,10 +226,10 @@ def _find(worker: Any, order: dict[str, Any]) -> Site | None:
 
 
 async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
-    """Take a daemon in.
+    """Open the site of a daemon.
 
-    ``order``: version, number, session, identity, host, directory and the keys of the attempts that it expects.  One whose
-    number is not above the latest came late, and changes nothing; the answer is then that number, ``newest``.
+    ``order``: version, number, session, identity, host, directory and the keys of the expected attempts.  An order with a number
+    not above the latest came late, and changes nothing; the answer is then that number, ``newest``.
     """
     if order["version"] != __version__:
         return {"error": f"its Dask worker has qbatch {__version__}, the daemon {order['version']}: install the same there"}
@@ -278,16 +252,16 @@ async def open_site(order: dict[str, Any], dask_worker: Any) -> dict[str, Any]:
     return {"root": str(root), "place": site.place, "generation": site.generation, "incarnation": site.incarnation}
 
 
-async def tell(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any) -> dict[str, Any] | None:
-    """Carry out commands (number, verb, key, ...), each once: what came before is passed over."""
+async def carry_out(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_worker: Any) -> dict[str, Any] | None:
+    """Carry out commands (number, verb, key, ...), each once: those that came before are ignored."""
     site = _find(dask_worker, order)
     if site is None:
         return None
-    for number, verb, key, *said in commands:
-        if number > site.told:
-            site.told = number
+    for number, verb, key, *arguments in commands:
+        if number > site.done:
+            site.done = number
             try:
-                site.obey(verb, key, *said)
+                site.obey(verb, key, *arguments)
             except Exception as error:
                 log.exception("%s for attempt %s failed", verb, key)
                 if verb in ("launch", "resume"):
@@ -296,7 +270,7 @@ async def tell(order: dict[str, Any], commands: list[tuple[Any, ...]], dask_work
 
 
 async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker: Any) -> dict[str, Any] | None:
-    """Return what is known of all attempts as soon as it is not what it was at ``version``, or after some time."""
+    """Return the state of all attempts as soon as it differs from that at ``version``, or after some seconds."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -308,19 +282,15 @@ async def watch(order: dict[str, Any], version: int, seconds: float, dask_worker
         return None
     return {
         "version": site.version,
-        "told": site.told,
-        "started": {key: (said.session, said.at) for key, said in site.started.items()},
-        "ended": {
-            key: (said.status, said.at, said.why, said.used, said.undelivered)
-            for key, said in site.ended.items()
-            if key not in site.abandoned
-        },
+        "done": site.done,
+        "started": {key: structs.astuple(start)[1:] for key, start in site.started.items()},
+        "ended": {key: structs.astuple(end)[1:] for key, end in site.ended.items() if key not in site.abandoned},
         "used": {key: site.executor.used(key) for key in site.live},
     }
 
 
 async def read(order: dict[str, Any], key: str, letter: str, offset: int, dask_worker: Any) -> dict[str, Any] | None:
-    """Return a piece of an output: ``data`` and ``mode``; no data at its end; no mode: there is no such file."""
+    """Return a part of an output: ``data`` and ``mode``; no data at its end; no mode if the file does not exist."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -332,7 +302,7 @@ async def read(order: dict[str, Any], key: str, letter: str, offset: int, dask_w
 
 def _read(path: Path, offset: int) -> dict[str, Any]:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return {"data": b"", "mode": None}
     try:
@@ -342,7 +312,7 @@ def _read(path: Path, offset: int) -> dict[str, Any]:
 
 
 async def write(order: dict[str, Any], key: str, offset: int, data: bytes, dask_worker: Any) -> dict[str, Any] | None:
-    """Keep a piece of a long script, which an attempt needs that comes after it."""
+    """Keep a part of a long script, which comes before the attempt that needs it."""
     site = _find(dask_worker, order)
     if site is None:
         return None
@@ -354,7 +324,7 @@ async def write(order: dict[str, Any], key: str, offset: int, data: bytes, dask_
 
 
 def _write(path: Path, offset: int, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.pwrite(handle, data, offset)
     finally:

@@ -1,8 +1,8 @@
-"""What changes the core: a function a verb, which ``@handles`` enters into the table of :mod:`.verbs`.
+"""Commands, which change the core: a function for each verb, which ``@handles`` enters into the table of :mod:`.verbs`.
 
-What lives here: pure functions of the core, the asker and the request, replayed from the journal after a crash.  What
-must never come in: a decision about who starts when, a clock, a socket, a file, an ``await``; and no check of permission
-of a handler's own: all go through :mod:`.verbs`.  What only asks is answered in ``questions``.
+They are pure functions of the core, the asker and the request, and are replayed from the journal after a crash.  What must never
+come in: a decision about which job starts when, a clock, a socket, a file, an ``await``, or a handler's own check of permission:
+all go through :mod:`.verbs`.  The package ``questions`` answers requests that only ask.
 """
 
 from qbatch.daemon.handlers import alter, jobs, server, submit

@@ -1,4 +1,4 @@
-"""Commands about jobs that are there: delete, hold, release, move, exchange, run again, start by force, message, signal."""
+"""Commands about live jobs: delete, hold, release, move, exchange, run again, start by force, message, signal."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import signal as signals
 
 from qbatch.daemon.core import admission, explain, flow, passes, run_limits, submission
 from qbatch.daemon.core.execution import executor_of
-from qbatch.daemon.core.job import BatchJob, BatchState, hold_bits
+from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Actor, Append, Core, PoolState
 from qbatch.daemon.core.steps import Steps, is_enough, members_of
-from qbatch.daemon.handlers.verbs import each, handles, is_operator, owned, wrong_state
+from qbatch.daemon.handlers.verbs import each, handles, owned, wrong_state
 from qbatch.model.errors import suggestion
 from qbatch.model.events import Forced
 from qbatch.wire import requests
@@ -20,7 +20,7 @@ from qbatch.wire.records import Outcome, Outcomes
 
 @handles(requests.Delete)
 def delete(core: Core, actor: Actor, request: requests.Delete) -> Steps[Outcomes]:
-    """End each job that is named (qdel); what waits leaves, what runs is stopped."""
+    """End each named job (qdel): a waiting one leaves, a running one is stopped."""
     grace = core.settings.kill_delay
     if request.grace is not None:
         if not 0 <= request.grace <= 86_400:
@@ -34,42 +34,28 @@ def delete(core: Core, actor: Actor, request: requests.Delete) -> Steps[Outcomes
             if error.code == "finished-job" and request.with_history:
                 return None
             raise
-        how = {"is_forced": request.is_forced, "grace": grace, "message": request.message[:200], "by": actor.user}
-        if job.is_array:
-            return flow.delete_array(core, job, **how)  # type: ignore[arg-type]
-        flow.delete(core, job, **how)  # type: ignore[arg-type]
-        return None
+        text = request.message[:200]
+        return flow.delete(core, job, is_forced=request.is_forced, grace=grace, message=text, by=actor.user)
 
     return each(core, request.jobs, act)
 
 
-def bits_for(actor: Actor, kinds: str) -> int:
-    """Return the bits of the kinds of hold, if the asker may place and lift them.
-
-    Raises:
-        Refusal: a kind is not known or not for the asker.
-    """
-    try:
-        bits = hold_bits(kinds)
-    except ValueError as error:
-        raise Refusal("bad-value", f"Hold_Types: {error}") from None
-    if bits & ~1 and not is_operator(actor):
-        raise Refusal("not-permitted", "Unauthorized Request: only operators place and lift o and s holds")
-    return bits
+def _live_with_members(core: Core, job: BatchJob) -> Steps[list[BatchJob]]:
+    """Return a job; of an array, the array and its jobs that have not ended, once the commands before this one are done."""
+    members = yield from members_of(core, job)
+    return [job, *members] if job.is_array else [job]
 
 
 @handles(requests.Hold)
 def hold(core: Core, actor: Actor, request: requests.Hold) -> Steps[Outcomes]:
-    """Hold each job that is named (qhold): what waits leaves the policy's queue; what runs is held if it is ever queued again."""
-    bits = bits_for(actor, request.kinds)
+    """Hold each named job (qhold): a waiting one leaves the policy's queue; a running one is held if it is ever queued again."""
+    bits = submission.bits_of_hold(actor, request.kinds, "place and lift")
 
-    def act(name: str) -> Steps[None] | None:
+    def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
-        return place(job) if bits else None
-
-    def place(job: BatchJob) -> Steps[None]:
-        members = yield from members_of(core, job)
-        for one in [job, *members] if job.is_array else [job]:
+        if not bits:
+            return
+        for one in (yield from _live_with_members(core, job)):
             if is_enough(core):
                 yield
             if one.is_over:
@@ -87,13 +73,12 @@ def hold(core: Core, actor: Actor, request: requests.Hold) -> Steps[Outcomes]:
 
 @handles(requests.Release)
 def release(core: Core, actor: Actor, request: requests.Release) -> Steps[Outcomes]:
-    """Take holds away from each job that is named (qrls); it ranks from now."""
-    bits = bits_for(actor, request.kinds)
+    """Take holds away from each named job (qrls); it ranks from now."""
+    bits = submission.bits_of_hold(actor, request.kinds, "place and lift")
 
     def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
-        members = yield from members_of(core, job)
-        for one in [job, *members] if job.is_array else [job]:
+        for one in (yield from _live_with_members(core, job)):
             if is_enough(core):
                 yield
             if one.is_over:
@@ -109,8 +94,7 @@ def release(core: Core, actor: Actor, request: requests.Release) -> Steps[Outcom
 
 @handles(requests.Move)
 def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
-    """Put each waiting job that is named into the queue (qmove), if it takes jobs of the owner; where it is already, nothing
-    happens."""
+    """Put each named job, which must wait, into a queue that takes jobs of its owner (qmove), unless it is there already."""
     queue = core.queue(request.destination.partition("@")[0] or core.settings.default_queue)
     if queue.settings.destinations:
         raise Refusal("queue-access", f"queue {queue.settings.name} is a routing queue; name an execution queue")
@@ -139,7 +123,7 @@ def move(core: Core, actor: Actor, request: requests.Move) -> Steps[Outcomes]:
 
 @handles(requests.Order)
 def order(core: Core, actor: Actor, request: requests.Order) -> Outcomes:
-    """Exchange two jobs of one queue that wait and have no promise yet (qorder)."""
+    """Exchange two waiting jobs of one queue (qorder)."""
     first, second = owned(core, actor, request.first), owned(core, actor, request.second)
     for job in (first, second):
         if job.state is not BatchState.QUEUED or not job.is_plain:
@@ -154,7 +138,7 @@ def order(core: Core, actor: Actor, request: requests.Order) -> Outcomes:
 
 @handles(requests.Rerun)
 def rerun(core: Core, actor: Actor, request: requests.Rerun) -> Steps[Outcomes]:
-    """Stop each job that is named and queue it again, from its beginning (qrerun)."""
+    """Stop each named job and queue it again, from its beginning (qrerun)."""
 
     def act(name: str) -> Steps[None]:
         job = owned(core, actor, name)
@@ -176,19 +160,21 @@ def rerun(core: Core, actor: Actor, request: requests.Rerun) -> Steps[Outcomes]:
 
 @handles(requests.ForceStart)
 def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps[Outcomes]:
-    """Start each waiting job that is named whatever the policy would do (qrun), on the hosts that are named, if there are any.
+    """Start each named job whatever the policy would do (qrun), on the named hosts, if there are any.
 
-    The engine checks such a start as it checks one of the policy: a job never starts where there is no room for it.  The pool's
-    passes are made before the answer, which tells whether the job has started: first one for what is due by now, then the one in
-    which the job starts.  The policy then plans anew from what runs; promises to other jobs that this breaks are recorded as
-    broken.
+    The engine checks such a start like one of the policy: the resources must be free.  The pool makes its passes before the
+    answer, which has the job's state then: first a pass for what is due by now, then the one in which the job starts.  The policy
+    then plans anew from what runs; promises to other jobs that this breaks are recorded as broken.
     """
 
     def act(name: str) -> str:
         job = core.live(name)
         pool = core.pool_of(job)
         hosts = _places(core, pool, request.hosts)
-        _check_waiting(core, job)
+        if job.is_array:
+            raise wrong_state(core, job, f"name one of its jobs, such as {core.id_of(job.key).replace('[]', '[1]')}")
+        if job.state is not BatchState.QUEUED or job.run_limit:
+            raise wrong_state(core, job, explain.reason_for(core, job).text)
         passes.make_pass(core, pool)
         if job.state is not BatchState.QUEUED:  # the policy itself has started it, or refused it
             core.live(name)
@@ -197,7 +183,7 @@ def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps
             raise wrong_state(core, job, "a command under way has taken it from the policy; try again in a second")
         allocation = pool.engine.room_for(job.row, hosts)
         if not allocation:
-            raise _no_room(core, pool, job, hosts)
+            raise _not_free(core, pool, job, hosts)
         pool.events.append(Forced(job.row, allocation))
         passes.make_pass(core, pool)
         job.comment = f"started by {actor.user} with qrun, not by policy {pool.name_of_policy}"
@@ -207,7 +193,7 @@ def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps
 
 
 def _places(core: Core, pool: PoolState, names: tuple[str, ...]) -> frozenset[int] | None:
-    """Return the places in the pool of the hosts that are named, None if none is."""
+    """Return the places in the pool of the named hosts; None if no host is named."""
     if not names:
         return None
     for name in names:
@@ -218,28 +204,20 @@ def _places(core: Core, pool: PoolState, names: tuple[str, ...]) -> frozenset[in
     return frozenset(core.host_places[name][1] for name in names)
 
 
-def _check_waiting(core: Core, job: BatchJob) -> None:
-    """Refuse a job that the policy does not know: it is held, waits at a run limit, or runs."""
-    if job.is_array:
-        raise wrong_state(core, job, f"name one of its jobs, such as {core.id_of(job.key).replace('[]', '[1]')}")
-    if job.state is not BatchState.QUEUED or job.run_limit:
-        raise wrong_state(core, job, explain.reason_for(core, job).text)
-
-
-def _no_room(core: Core, pool: PoolState, job: BatchJob, hosts: frozenset[int] | None) -> Refusal:
+def _not_free(core: Core, pool: PoolState, job: BatchJob, hosts: frozenset[int] | None) -> Refusal:
     view, request = pool.engine.view(), job.prepared.request
     places = range(len(pool.machine.hosts)) if hosts is None else sorted(hosts)
     free = sum(view.free[place] for place in places)
     where = "" if hosts is None else f" on {', '.join(pool.machine.hosts[place].name for place in places)}"
     kept = f"; what {len(view.suspended)} suspended jobs had is kept for them" if view.suspended else ""
-    text = f"there is no room for it now: it asks for {request.procs} processors, {free} are free{where}{kept}"
+    text = f"it cannot start now: it asks for {request.procs} processors, {free} are free{where}{kept}"
     numbers = {"procs": request.procs, "free": free}
     return Refusal("no-room", f"Resources temporarily unavailable: {text}", core.id_of(job.key), numbers=numbers)
 
 
 @handles(requests.Message)
 def message(core: Core, actor: Actor, request: requests.Message) -> Steps[Outcomes]:
-    """Append a line to the files of each running job that is named (qmsg)."""
+    """Append a line to the files of each named job, which must run (qmsg)."""
 
     def act(name: str) -> None:
         job = owned(core, actor, name)
@@ -252,7 +230,7 @@ def message(core: Core, actor: Actor, request: requests.Message) -> Steps[Outcom
 
 @handles(requests.Signal)
 def signal(core: Core, actor: Actor, request: requests.Signal) -> Steps[Outcomes]:
-    """Send a signal to each running job that is named (qsig); ``suspend`` and ``resume`` stop it and let it go on.
+    """Send a signal to each named job, which must run (qsig); ``suspend`` and ``resume`` stop it and let it go on.
 
     CONT to a suspended job is ``resume``: no signal wakes a job that the policy has suspended as well.
     """

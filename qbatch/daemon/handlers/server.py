@@ -23,14 +23,15 @@ HOST_ACTIONS = ("drain", "resume", "up", "down", "comment")
 
 @handles(requests.QueueControl)
 def queue_control(core: Core, actor: Actor, request: requests.QueueControl) -> Steps[Outcomes]:
-    """Open or close each queue that is named (qenable, qdisable, qstart, qstop)."""
+    """Open or close each named queue (qenable, qdisable, qstart, qstop); jobs of a stopped one wait at its run limit."""
 
     def act(name: str) -> Steps[None]:
         queue = core.queue(name.partition("@")[0])
         if request.enabled is not None:
             queue.enabled = request.enabled
         if request.started is not None and request.started != queue.started:
-            yield from run_limits.set_started(core, queue, request.started)
+            queue.started = request.started
+            yield from run_limits.recount(core, [queue.settings.name])
         core.happened("queue", None, queue.settings.name)
 
     return each(core, request.queues, act)
@@ -38,7 +39,7 @@ def queue_control(core: Core, actor: Actor, request: requests.QueueControl) -> S
 
 @handles(requests.HostControl)
 def host_control(core: Core, actor: Actor, request: requests.HostControl) -> Steps[Outcomes]:
-    """Drain each host that is named, take it down or bring it back (pbsnodes -o, -r)."""
+    """Drain each named host, take it down or bring it back (pbsnodes -o, -r)."""
     if request.action not in HOST_ACTIONS:
         raise Refusal("bad-value", f"{request.action[:40]!r} is no action on a host (known: {', '.join(HOST_ACTIONS)})")
 
@@ -69,12 +70,15 @@ def host_control(core: Core, actor: Actor, request: requests.HostControl) -> Ste
 
 @handles(requests.PolicySet)
 def policy_set(core: Core, actor: Actor, request: requests.PolicySet) -> Text:
-    """Let another policy decide in each pool that is meant (qbatch policy set), or only say what that would do."""
-    pools = _pools(core, request.pool)
+    """Let another policy decide in all pools, or in the named one (qbatch policy set), or only return what that would do."""
+    pools = [pool for pool in core.pools if request.pool in ("", pool.settings.name)]
+    if not pools:
+        name, names = request.pool[:80], [pool.settings.name for pool in core.pools]
+        raise Refusal("bad-value", f"there is no pool {name!r}{suggestion(name, names)} (pools: {', '.join(names)})")
     try:
         policies = [core.load_policy(request.policy) for _ in pools]
         for pool, policy in zip(pools, policies, strict=True):
-            Engine(pool.machine, policy)  # refuses a machine that it is not for, before anything changes
+            Engine(pool.machine, policy)  # refuses an unsuitable machine before anything changes
             pool.engine.check_exchange(policy)
     except QbatchError as error:
         raise Refusal("bad-value", str(error)) from None
@@ -88,20 +92,8 @@ def policy_set(core: Core, actor: Actor, request: requests.PolicySet) -> Text:
     return Text("\n".join(lines) + "\n")
 
 
-def _pools(core: Core, name: str) -> list[PoolState]:
-    if not name:
-        return core.pools
-    found = [pool for pool in core.pools if pool.settings.name == name]
-    if not found:
-        names = [pool.settings.name for pool in core.pools]
-        raise Refusal(
-            "bad-value", f"there is no pool {name[:80]!r}{suggestion(name[:80], names)} (pools: {', '.join(names)})"
-        )
-    return found
-
-
 def _fate_of_jobs(pool: PoolState, policy: Policy, name: str) -> str:
-    """Return what becomes of a pool's jobs."""
+    """Return in words what becomes of a pool's jobs under another policy, with its name."""
     view = pool.engine.view()
     waiting = len(view.queue) + len(view.parked)
     if name == pool.name_of_policy:
@@ -129,15 +121,14 @@ def fault(core: Core, actor: Actor, request: requests.Fault) -> Done:
         core.faults.clear()
         return Done(text="no faults")
     if request.kind not in KINDS:
-        text = f"{request.kind[:40]!r} is no fault{suggestion(request.kind[:40], KINDS)} (known: clear, {', '.join(KINDS)})"
-        raise Refusal("bad-value", text)
+        kind = request.kind[:40]
+        raise Refusal("bad-value", f"{kind!r} is no fault{suggestion(kind, KINDS)} (known: clear, {', '.join(KINDS)})")
     try:
         re.compile(request.pattern)
     except re.error as error:
         raise Refusal("bad-value", f"pattern {request.pattern[:60]!r}: {error}") from None
     if not 0 <= request.seconds <= 3600:
         raise Refusal("bad-value", "seconds is not from 0 to 3600")
-    core.faults.append(
-        FaultState(request.kind, request.count, request.seconds, request.status, request.pattern, request.message[:200])
-    )
+    text = request.message[:200]
+    core.faults.append(FaultState(request.kind, request.count, request.seconds, request.status, request.pattern, text))
     return Done(text=f"{request.kind}: {'until cleared' if request.count < 0 else f'{request.count} times'}")

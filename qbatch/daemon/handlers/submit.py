@@ -17,16 +17,12 @@ from qbatch.wire.resources import format_duration
 
 @handles(Submit)
 def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord | Refusal]:
-    """Queue a job (an array in steps), or say what would become of it.
+    """Queue a job (an array in steps), or return what would become of it.
 
-    A policy that may refuse is asked before the answer; its refusal is the result, since the job has its number and its
-    record.  A submission key is forgotten then: who repeats the submission asks again.
-
-    Raises:
-        Refusal: nothing has changed.
+    A policy that may refuse judges the job before the answer; its refusal is the result, since the job has its number and its
+    record.  The submission key is forgotten then: a repeated submission asks again.  If a refusal is raised, nothing has changed.
     """
     if request.is_dry_run:
-        _raise_fault(core, request)
         return _foreseen(core, actor, request)
     before = core.next_sequence
     if RESOURCE in request.spec.resources and (actor.uid, request.key) not in core.keys:
@@ -43,13 +39,8 @@ def submit(core: Core, actor: Actor, request: Submit) -> Steps[SubmissionRecord 
 
 
 def enter(core: Core, actor: Actor, request: Submit) -> Steps[JobKey]:
-    """Queue a job; the pass that takes it in follows.  So do jobs arrive that nobody waits for (a log).
-
-    Raises:
-        Refusal: nothing has changed.
-    """
-    if core.faults:
-        _raise_fault(core, request)
+    """Queue a job, such as one of a log; the pass that takes it in follows.  If the job is refused, nothing has changed."""
+    _raise_fault(core, request)
     if len(request.key) > 200:
         raise Refusal("bad-value", "a submission key has at most 200 letters")
     return (yield from submission.submit(core, actor, request.spec, request.key))
@@ -62,10 +53,12 @@ def _raise_fault(core: Core, request: Submit) -> None:
 
 
 def _foreseen(core: Core, actor: Actor, request: Submit) -> SubmissionRecord | Refusal:
-    queue, prepared = submission.check(core, actor, request.spec)
-    dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, request.spec.depend))
-    admission.check_deadline(core, queue, prepared, admission.deadline_asked(core, request.spec))
-    quote = admission.quote(core, actor, request.spec, queue, prepared)
+    _raise_fault(core, request)
+    spec = request.spec
+    queue, prepared = submission.check(core, actor, spec)
+    dependencies.refuse_cycle(core, None, dependencies.parse(core, actor, spec.depend))
+    admission.check_deadline(core, queue, prepared, admission.deadline_asked(core, spec))
+    quote = admission.quote(core, actor, spec, queue, prepared)
     if quote is not None and quote.reason is not None:
         return admission.refusal_of(admission.with_earliest(quote.reason, quote))
     count = f"{len(prepared.indices)} jobs" if prepared.indices else "a job"

@@ -1,8 +1,9 @@
-"""The table of verbs, which the modules of ``handlers`` and ``questions`` fill; who may send a request; how a command is done."""
+"""The table of verbs, which the modules of ``handlers`` and ``questions`` fill; permissions; how commands are carried out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,13 +13,13 @@ from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Actor, Core
 from qbatch.daemon.core.steps import Steps, is_enough
 from qbatch.wire import requests
-from qbatch.wire.errors import ErrorRecord, Refusal
+from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcome, Outcomes
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 HANDLERS: dict[type[requests.Request], Callable[..., Any]] = {}
-"""What carries out each verb.  Commands: pure functions of (core, asker, request), replayed from the journal; some take steps.
+"""The function of each verb.  Commands: pure functions of (core, asker, request), replayed from the journal; some take steps.
 Questions: functions of (service, client, request)."""
 
 RANKS = {"anyone": 0, "owner": 0, "user": 0, "operator": 1, "manager": 2}
@@ -36,54 +37,37 @@ def handles(kind: type[requests.Request]) -> Callable[[Handler], Handler]:
 
 
 def require_handlers(kind: type[requests.Request]) -> None:
-    """Let an import fail where a verb of a kind (commands or questions) has no handler."""
+    """Let an import fail if a verb of a kind (commands or questions) has no handler."""
     lacking = [each.__name__ for each in kind.__subclasses__() if each not in HANDLERS]
     assert not lacking, f"nothing handles {', '.join(lacking)}"
 
 
 def begin(core: Core, actor: Actor, request: requests.Request) -> Any:
-    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.
-
-    Raises:
-        Refusal: nothing has changed.
-    """
+    """Carry out a command, or begin one that takes steps; return its answer or ``UNFINISHED``.  A refused one changes nothing."""
     return steps.begin(core, HANDLERS[type(request)](core, actor, request), actor, request)
 
 
 def carry_out(core: Core, actor: Actor, request: requests.Request) -> Any:
-    """Carry out a command as a whole; return its answer.
-
-    Raises:
-        Refusal: nothing has changed.
-    """
+    """Carry out a command as a whole and return its answer; a refused one changes nothing."""
     return steps.whole(HANDLERS[type(request)](core, actor, request))
 
 
 def permit(actor: Actor, request: requests.Request) -> None:
-    """Refuse a request that the asker's role does not allow; to look at the clock or at shadows is for anyone.
-
-    Raises:
-        Refusal: not permitted.
-    """
+    """Refuse a request that the asker's role does not allow; every user may look at the clock and at the what-if policies."""
     if isinstance(request, requests.Time | requests.Shadow) and request.action == "show":
         return
     if RANKS[actor.role] < RANKS[request.role]:
-        verb = type(request).__name__
-        text = f"Unauthorized Request: {verb} needs the role {request.role}; {actor.user} is {actor.role}"
-        raise Refusal("not-permitted", text)
+        text = f"{type(request).__name__} needs the role {request.role}; {actor.user} is {actor.role}"
+        raise Refusal("not-permitted", f"Unauthorized Request: {text}")
 
 
 def is_operator(actor: Actor) -> bool:
-    """Whether the asker may do what operators may."""
+    """Return whether the asker is an operator or a manager."""
     return RANKS[actor.role] >= RANKS["operator"]
 
 
 def owned(core: Core, actor: Actor, text: str) -> BatchJob:
-    """Return the live job that a text names, if the asker owns it or is an operator.
-
-    Raises:
-        Refusal: there is none, it has finished, or it is somebody else's.
-    """
+    """Return the live job that a text names, if the asker owns it or is an operator; else refuse."""
     job = core.live(text)
     if not may_see(actor, job.uid):
         name = core.id_of(job.key)
@@ -92,20 +76,20 @@ def owned(core: Core, actor: Actor, text: str) -> BatchJob:
 
 
 def may_see(actor: Actor, uid: int) -> bool:
-    """Whether the asker may see the script and the environment of a job of this user."""
+    """Return whether the asker may see the script and the environment of a job of this user."""
     return actor.uid == uid or is_operator(actor)
 
 
 def wrong_state(core: Core, job: BatchJob, why: str = "") -> Refusal:
-    """Return the refusal of what cannot be done to a job in its state."""
+    """Return the refusal of a command that the state of a job does not allow."""
     name = core.id_of(job.key)
     return Refusal("bad-state", f"Request invalid for state of job {name}{f': {why}' if why else ''}", name)
 
 
 def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | str | None]) -> Steps[Outcomes]:
-    """Do something to each thing that a command names, in steps; a refusal of one does not stop the others.
+    """Carry out a command for each thing that it names, in steps; a refusal of one does not stop the others.
 
-    ``act``: returns the state that the thing has now, if that is to be told; or it takes steps itself.
+    ``act`` returns the new state of the thing, if the answer is to contain it, or takes steps itself.
     """
     outcomes = []
     for name in names:
@@ -118,15 +102,10 @@ def each(core: Core, names: Iterable[str], act: Callable[[str], Steps[None] | st
                 state = None
             outcomes.append(Outcome(name=name, state=state or ""))
         except Refusal as error:
-            outcomes.append(Outcome(name=name, error=_about(core, name, error)))
+            record = error.record
+            if not (record.job or name in core.queues or name in core.host_places):
+                with suppress(Refusal):
+                    record = msgspec.structs.replace(record, job=core.id_of(core.key_of(name)))
+            outcomes.append(Outcome(name=name, error=record))
     return Outcomes(outcomes=tuple(outcomes))
 
-
-def _about(core: Core, name: str, error: Refusal) -> ErrorRecord:
-    record = error.record
-    if record.job or name in core.queues or name in core.host_places:
-        return record
-    try:
-        return msgspec.structs.replace(record, job=core.id_of(core.key_of(name)))
-    except Refusal:
-        return record

@@ -1,59 +1,51 @@
-"""Requests that only ask, or that are about the daemon itself: answered at once, or when the answer is there."""
+"""The answers to questions and to requests about the daemon itself: at once, or when the answer is there."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.handlers.verbs import HANDLERS
 from qbatch.daemon.service import Service
 from qbatch.model.errors import QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Question, Request
 
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
+
 SHORT = 4096
-"""Bytes of a request that does not name much: its answer is short, but for questions about all jobs, hosts or queues."""
+"""Bytes up to which a request names few things: its answer is short, except for questions about all jobs, hosts or queues."""
 
 MOST_WAITS = 1000
 """Questions of one connection that may wait for their answers (``wait``, ``history``, forecasts)."""
 
 
 def may_be_long(request: Request, body: bytes) -> bool:
-    """Tell whether the answer to a request may be long."""
+    """Return whether the answer to a request may be long."""
     return (isinstance(request, Question) and request.answer != "short") or len(body) > SHORT
 
 
 def _is_stored(request: Request) -> bool:
-    """Whether the answer is read from the store: of one connection one at a time, once it has read the last."""
+    """Return whether the answer comes from the store.  A connection gets one such answer at a time, once it has read the last."""
     return isinstance(request, Question) and request.answer == "stored"
 
 
 def ask(service: Service, client: ConnectedClient, request: Request) -> None:
-    """Answer at once, or when the answer is there.
-
-    Raises:
-        Refusal: it is refused.
-    """
+    """Answer a request at once, or when the answer is there; a request that is not allowed is refused."""
     answer = HANDLERS[type(request)](service, client, request)
-    if not asyncio.iscoroutine(answer):
-        client.reply(request.id, answer)
-    else:
+    if asyncio.iscoroutine(answer):
         wait_for(service, client, request, answer)
+    else:
+        client.reply(request.id, answer)
 
 
 def wait_for(service: Service, client: ConnectedClient, request: Request, answer: Coroutine[Any, Any, Any]) -> None:
-    """Answer when the answer is there; where it is None, the request is answered by a commit.
-
-    Raises:
-        Refusal: too many answers are waited for.
-    """
+    """Answer a request when the answer is there, unless too many wait; if the answer is None, a commit answers it."""
     if len(client.waits) >= MOST_WAITS:
         answer.close()
-        raise Refusal(
-            "busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them"
-        )
+        raise Refusal("busy", f"{MOST_WAITS} questions of this connection wait for their answers; wait for some of them")
     client.long_waits += _is_stored(request)
     task = asyncio.get_running_loop().create_task(_later(service, client, request, answer))
     client.waits.add(task)
@@ -80,7 +72,7 @@ async def _later(service: Service, client: ConnectedClient, request: Request, an
         client.fail(request.id, failed(client.actor, request, error))
         service.commit_soon()
     finally:
-        answer.close()  # where its turn never came
+        answer.close()  # if its turn never came
         if _is_stored(request):
             client.long_waits -= 1
             client.may_go_on()

@@ -1,19 +1,20 @@
-"""Questions about the server and its daemon: what it has, how it does, its time, its store; to reload and to stop it."""
+"""Questions about the server and its daemon: its queues, hosts, figures, time and store; requests to reload and to stop it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from qbatch.daemon.child import Child, ChildFailed
 from qbatch.daemon.clock import FASTEST, FOREVER, SLOWEST
 from qbatch.daemon.config import as_toml
-from qbatch.daemon.connected_client import ConnectedClient
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.invariants import breaches
 from qbatch.daemon.core.records import host_records, queue_record
@@ -26,45 +27,32 @@ from qbatch.daemon.sources import fed_log
 from qbatch.distribution import __version__
 from qbatch.model.errors import suggestion
 from qbatch.results.shown import moment, span
-from qbatch.wire import requests
+from qbatch.wire import records, requests
 from qbatch.wire.errors import Refusal
-from qbatch.wire.records import (
-    ClockRecord,
-    Done,
-    Hosts,
-    PhaseRecord,
-    Queues,
-    ServerRecord,
-    Shadows,
-    Text,
-    Welcome,
-)
+
+if TYPE_CHECKING:
+    from qbatch.daemon.connection import ConnectedClient
 
 TIME_ACTIONS = ("show", "pause", "play", "step", "speed", "until", "until-start", "until-end", "until-count")
 SHADOW_ACTIONS = ("show", "set")
 
 PATIENCE = 5.0
-"""Seconds beyond the kill delay in which jobs that are ended must be gone."""
+"""Seconds after the kill delay in which the jobs that the server ends must be gone."""
 
 _encode = msgspec.json.Encoder().encode
 
-@handles(requests.Hello)
-def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> Welcome:
-    """Say who is there, and tell the client whom it is taken for.
 
-    Raises:
-        Refusal: the client means another server.
-    """
+@handles(requests.Hello)
+def hello(service: Service, client: ConnectedClient, request: requests.Hello) -> records.Welcome:
+    """Return the server's name, version and protocol, and the user and the role of the client; refuse another server's name."""
     check_server(service.core, request.server, os.uname().nodename)
-    actor = client.actor
-    return Welcome(
-        server=service.settings.name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role
-    )
+    name, actor = service.settings.name, client.actor
+    return records.Welcome(server=name, version=__version__, protocol=requests.PROTOCOL, user=actor.user, role=actor.role)
 
 
 @handles(requests.QueueStatus)
-def queue_status(service: Service, client: ConnectedClient, request: requests.QueueStatus) -> Queues:
-    """Show the queues that are named, or all (qstat -Q)."""
+def queue_status(service: Service, client: ConnectedClient, request: requests.QueueStatus) -> records.Queues:
+    """Show the named queues, or all (qstat -Q)."""
     core = service.core
     found, errors = [], []
     for name in request.queues or core.queues:
@@ -72,51 +60,38 @@ def queue_status(service: Service, client: ConnectedClient, request: requests.Qu
             found.append(queue_record(core, core.queue(name.partition("@")[0])))
         except Refusal as error:
             errors.append(error.record)
-    return Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
+    return records.Queues(queues=tuple(found), errors=tuple(errors), now=service.now, server=core.settings.name)
 
 
 @handles(requests.HostStatus)
-def host_status(service: Service, client: ConnectedClient, request: requests.HostStatus) -> Hosts:
-    """Show the hosts that are named, or all (pbsnodes)."""
-    core = service.core
-    records = {record.name: record for record in host_records(core)}
-    names = request.hosts or tuple(records)
-    errors = [
-        Refusal("unknown-host", f"Unknown node {name[:80]}{suggestion(name[:80], records)}").record
-        for name in names
-        if name not in records
-    ]
-    found = tuple(records[name] for name in names if name in records)
-    return Hosts(hosts=found, errors=tuple(errors), now=service.now, server=core.settings.name)
+def host_status(service: Service, client: ConnectedClient, request: requests.HostStatus) -> records.Hosts:
+    """Show the named hosts, or all (pbsnodes)."""
+    hosts = {record.name: record for record in host_records(service.core)}
+    names = request.hosts or tuple(hosts)
+    found = tuple(hosts[name] for name in names if name in hosts)
+    unknown = [name[:80] for name in names if name not in hosts]
+    errors = [Refusal("unknown-host", f"Unknown node {name}{suggestion(name, hosts)}").record for name in unknown]
+    return records.Hosts(hosts=found, errors=tuple(errors), now=service.now, server=service.settings.name)
 
 
-def phases(core: Core) -> Iterator[PhaseRecord]:
-    """Return whose turn it is in each pool that is shared in time."""
+def phases(core: Core) -> Iterator[records.PhaseRecord]:
+    """Yield the present phase of each pool that is shared in time."""
     for pool in core.pools:
-        phase = pool.engine.phase()
-        if phase is not None:
-            yield PhaseRecord(
-                pool=pool.settings.name,
-                name=phase.name,
-                until=phase.until,
-                following=dict(phase.following),
-                on_disk=phase.on_disk,
-                procs_on_disk=phase.procs_on_disk,
-            )
+        if (phase := pool.engine.phase()) is not None:
+            yield records.PhaseRecord(
+                pool=pool.settings.name, name=phase.name, until=phase.until, following=dict(phase.following),
+                on_disk=phase.on_disk, procs_on_disk=phase.procs_on_disk,
+            )  # fmt: skip
 
 
 @handles(requests.ServerStatus)
-def server_status(service: Service, client: ConnectedClient, request: requests.ServerStatus) -> ServerRecord:
+def server_status(service: Service, client: ConnectedClient, request: requests.ServerStatus) -> records.ServerRecord:
     """Show the server (qstat -B, qbatch status)."""
-    core, settings = service.core, service.settings
-    counts: dict[str, int] = {}
+    core, settings, instance = service.core, service.settings, service.instance
+    counts = Counter[str]()
     for queue in core.queues.values():
-        for letter, count in queue.letter_counts.items():
-            if count:
-                counts[letter] = counts.get(letter, 0) + count
-    clock = service.clock.record()
-    if service.trace is not None:
-        clock = msgspec.structs.replace(clock, log_arrived=core.log_arrived, log_jobs=service.trace.size)
+        counts.update({letter: count for letter, count in queue.letter_counts.items() if count})
+    clock = service.pass_driver.clock_record()
     problems = []
     if service.is_full:
         problems.append(f"the disk of {service.store.directory} is full: submissions are refused")
@@ -125,89 +100,70 @@ def server_status(service: Service, client: ConnectedClient, request: requests.S
             f"the machine's clock was set back: the server's, at {moment(clock.now)}, is {span(clock.ahead)} ahead of it until "
             "the server is started again (qbatch down, qbatch up; jobs run on)"
         )
-    instance = service.instance
-    return ServerRecord(
-        name=settings.name,
-        version=__version__,
-        state="Active" if not service.stop_reason else "Terminating",
-        pid=os.getpid(),
-        policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
-        executor=settings.executor,
-        default_queue=settings.default_queue,
-        counts=counts,
-        total=sum(counts.values()),
-        clock=clock,
-        started=instance.started,
-        socket=instance.socket,
-        store=str(service.store.directory),
-        config=instance.config,
-        is_compiled=instance.is_compiled(),
-        operators=settings.operators,
-        managers=settings.managers,
-        problems=tuple(problems),
-        is_history_kept=settings.is_history_shown,
-        forecast_error=service.forecasts.error(),
-        phases=tuple(phases(core)),
-        log=fed_log(core),
-    )
+    return records.ServerRecord(
+        name=settings.name, version=__version__, state="Active" if not service.stop_reason else "Terminating",
+        pid=os.getpid(), policy=", ".join(dict.fromkeys(pool.name_of_policy for pool in core.pools)),
+        executor=settings.executor, default_queue=settings.default_queue, counts=dict(counts), total=counts.total(),
+        clock=clock, started=instance.started, socket=instance.socket, store=str(service.store.directory),
+        config=instance.config, is_compiled=instance.is_compiled(), operators=settings.operators,
+        managers=settings.managers, problems=tuple(problems), is_history_kept=settings.is_history_shown,
+        forecast_error=service.forecasts.error(), phases=tuple(phases(core)), log=fed_log(core),
+    )  # fmt: skip
 
 
 @handles(requests.Metrics)
-def metrics(service: Service, client: ConnectedClient, request: requests.Metrics) -> Text:
+def metrics(service: Service, client: ConnectedClient, request: requests.Metrics) -> records.Text:
     """Return counters and gauges in the Prometheus text format."""
     core, passes = service.core, service.pass_driver.pass_times
+    jobs = {f'{{queue="{name}",state="{letter}"}}': count
+            for name, queue in core.queues.items() for letter, count in sorted(queue.letter_counts.items())}  # fmt: skip
+    hosts = {f'{{pool="{pool.settings.name}"}}': sum(pool.engine.view().free) for pool in core.pools}
+    found: tuple[tuple[str, str, str, float | dict[str, int]], ...] = (
+        ("jobs", "gauge", "Jobs by queue and state.", jobs),
+        ("jobs_ended_total", "counter", "Jobs that have ended.", core.ended_count),
+        ("jobs_submitted_total", "counter", "Sequence numbers given out.", core.next_sequence - 1),
+        ("commits_total", "counter", "Commits of the journal.", service.commits),
+        ("passes_total", "counter", "Scheduling passes.", passes.count),
+        ("pass_seconds_total", "counter", "Seconds spent in passes.", passes.seconds),
+        ("pass_seconds_max", "gauge", "The longest pass.", passes.longest),
+        ("connections", "gauge", "Connected clients.", len(service.clients)),
+        ("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts),
+    )
     lines: list[str] = []
-
-    def add(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
-        lines.append(f"# HELP qbatch_{name} {text}")
-        lines.append(f"# TYPE qbatch_{name} {kind}")
-        lines.extend(f"qbatch_{name}{labels} {value:.17g}" for labels, value in values)
-
-    jobs = [(f'{{queue="{name}",state="{letter}"}}', float(count))
-            for name, queue in core.queues.items() for letter, count in sorted(queue.letter_counts.items())]  # fmt: skip
-    add("jobs", "gauge", "Jobs by queue and state.", jobs)
-    add("jobs_ended_total", "counter", "Jobs that have ended.", [("", core.ended_count)])
-    add("jobs_submitted_total", "counter", "Sequence numbers given out.", [("", core.next_sequence - 1)])
-    add("commits_total", "counter", "Commits of the journal.", [("", service.commits)])
-    add("passes_total", "counter", "Scheduling passes.", [("", passes.count)])
-    add("pass_seconds_total", "counter", "Seconds spent in passes.", [("", passes.seconds)])
-    add("pass_seconds_max", "gauge", "The longest pass.", [("", passes.longest)])
-    add("connections", "gauge", "Connected clients.", [("", len(service.clients))])
-    hosts = [(f'{{pool="{pool.settings.name}"}}', float(sum(pool.engine.view().free))) for pool in core.pools]
-    add("free_processors", "gauge", "Free processors of open hosts, by pool.", hosts)
-    return Text(text="\n".join(lines) + "\n")
+    for name, kind, text, values in found:
+        lines += [f"# HELP qbatch_{name} {text}", f"# TYPE qbatch_{name} {kind}"]
+        by_labels: Mapping[str, float] = values if isinstance(values, dict) else {"": values}
+        lines += [f"qbatch_{name}{labels} {float(value):.17g}" for labels, value in by_labels.items()]
+    return records.Text(text="\n".join(lines) + "\n")
 
 
 @handles(requests.ConfigShow)
-def config_show(service: Service, client: ConnectedClient, request: requests.ConfigShow) -> Text:
-    """Return the settings as TOML that would give them again."""
-    return Text(text=as_toml(service.settings))
+def config_show(service: Service, client: ConnectedClient, request: requests.ConfigShow) -> records.Text:
+    """Return the settings as TOML."""
+    return records.Text(text=as_toml(service.settings))
 
 
 @handles(requests.Reload)
-async def reload(service: Service, client: ConnectedClient, request: requests.Reload) -> Text:
-    """Read the configuration again (SIGHUP, qbatch reload): take it as a whole, or keep the old one and say what is wrong."""
-    return Text(text=await service.instance.reload())
+async def reload(service: Service, client: ConnectedClient, request: requests.Reload) -> records.Text:
+    """Read the configuration again (SIGHUP, qbatch reload): take it as a whole, or keep the old one and return the error."""
+    return records.Text(text=await service.instance.reload())
 
 
 @handles(requests.Time)
-def time(service: Service, client: ConnectedClient, request: requests.Time) -> ClockRecord:
+def time(service: Service, client: ConnectedClient, request: requests.Time) -> records.ClockRecord:
     """Drive scaled and virtual time, and return the clock."""
     clock = service.clock
     if request.action not in TIME_ACTIONS:
-        raise Refusal(
-            "bad-value", f"{request.action[:20]!r} is nothing to do with time{suggestion(request.action[:20], TIME_ACTIONS)}"
-        )
+        word = request.action[:20]
+        raise Refusal("bad-value", f"{word!r} is no action on time{suggestion(word, TIME_ACTIONS)}")
     if request.action == "show":
-        return service.clock_record()
+        return service.pass_driver.clock_record()
     if clock.mode == "real":
         raise Refusal("bad-state", "real time cannot be driven; start the daemon with --time x60 or --time virtual")
     speed = request.speed
     if speed is not None and not (SLOWEST <= speed <= FASTEST or (speed == 0 and clock.mode == "virtual")):
-        raise Refusal(
-            "bad-value",
-            f"speed {speed:g} is not from {SLOWEST:g} to {FASTEST:g} (virtual time takes 0: as fast as it can)",
-        )
+        bounds = f"from {SLOWEST:g} to {FASTEST:g} (virtual time takes 0: as fast as it can)"
+        raise Refusal("bad-value", f"speed {speed:g} is not {bounds}")
     if request.action == "pause":
         clock.pause()
     elif request.action == "step":
@@ -215,7 +171,7 @@ def time(service: Service, client: ConnectedClient, request: requests.Time) -> C
         service.pass_driver.step_once()
     elif request.action in ("play", "speed"):
         if request.action == "speed" and speed is None:
-            raise Refusal("bad-value", "say which speed")
+            raise Refusal("bad-value", "the request names no speed; add one")
         service.pass_driver.breakpoint = None
         is_still = request.action == "speed" and clock.is_paused
         clock.play(speed)
@@ -224,7 +180,7 @@ def time(service: Service, client: ConnectedClient, request: requests.Time) -> C
     else:
         _until(service, request)
     service.pass_driver.move_on()
-    return service.clock_record()
+    return service.pass_driver.clock_record()
 
 
 def _until(service: Service, request: requests.Time) -> None:
@@ -233,72 +189,63 @@ def _until(service: Service, request: requests.Time) -> None:
     if request.action == "until":
         at = request.at
         if at is not None and service.trace is not None and at < service.trace.offset:
-            at += service.trace.offset  # before the log's calendar begins: seconds of the log are meant
+            at += service.trace.offset  # an instant before the log's calendar begins is one of the log's own seconds
         if at is None or at < clock.now():
-            raise Refusal("bad-value", "say an instant that is not over yet")
+            raise Refusal("bad-value", "the request names no instant that is still to come; name one")
         clock.play(request.speed, at, moment(at))
         return
     if request.action == "until-count":
         if request.count is not None and request.count < 1:
-            raise Refusal("bad-value", f"{request.count} is no number of jobs to wait for; say at least 1")
+            raise Refusal("bad-value", f"{request.count} is no number of jobs to wait for; name at least 1")
         goal = core.ended_count + (request.count or 1)
         service.pass_driver.breakpoint = lambda: service.core.ended_count >= goal
         clock.play(request.speed, FOREVER, f"{request.count or 1} more jobs have ended")
         return
     job = core.live(request.job)
-    key, name = job.key, core.id_of(job.key)
-    is_start = request.action == "until-start"
+    key, is_start = job.key, request.action == "until-start"
 
     def is_reached() -> bool:
         now = service.core.find(key)
-        is_over = now is None or now.is_over
-        return is_over or (is_start and now is not None and now.has_begun)
+        return now is None or now.is_over or (is_start and now.has_begun)
 
     service.pass_driver.breakpoint = is_reached
-    clock.play(request.speed, FOREVER, f"job {name} has {'started' if is_start else 'ended'}")
+    clock.play(request.speed, FOREVER, f"job {core.id_of(key)} has {'started' if is_start else 'ended'}")
 
 
 @handles(requests.Shadow)
-def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) -> Shadows | Awaitable[Shadows]:
-    """Show the policies in shadow, or say which ones there are to be (qbatch shadow)."""
+def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) -> records.Shadows | Awaitable[records.Shadows]:
+    """Show the what-if policies, or set them (qbatch shadow)."""
+
+    async def changed() -> records.Shadows:
+        await service.own_policies.admit(request.policies)
+        async with service.quiet():
+            service.shadows.begin(request.policies)
+        return service.shadows.table()
+
     if request.action not in SHADOW_ACTIONS:
         word = request.action[:20]
-        raise Refusal("bad-value", f"{word!r} is nothing to do with shadows{suggestion(word, SHADOW_ACTIONS)}")
-    return _set(service, request) if request.action == "set" else service.shadows.table()
-
-
-async def _set(service: Service, request: requests.Shadow) -> Shadows:
-    await service.own_policies.admit(request.policies)
-    async with service.quiet():
-        service.shadows.begin(request.policies)
-    return service.shadows.table()
+        raise Refusal("bad-value", f"{word!r} is no action on what-if policies{suggestion(word, SHADOW_ACTIONS)}")
+    return changed() if request.action == "set" else service.shadows.table()
 
 
 @handles(requests.Subscribe)
-def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> Done:
+def subscribe(service: Service, client: ConnectedClient, request: requests.Subscribe) -> records.Done:
     """Push events from now on; the text is the number of the last event before them.
 
-    Raises:
-        Refusal: who asks knows another last event; those in between are not kept.
+    A client that names an earlier last event is refused: the server does not keep those in between.
     """
-    last = service.event_stream.last
-    if request.after is not None and request.after != last:
-        what = (
-            "have come since and are not kept" if request.after < last else "have never been: the store is another one"
-        )
-        raise Refusal(
-            "bad-value",
-            f"after={request.after}: the last event is {last}, those between {what}; ask for the jobs anew, and subscribe "
-            "without a number",
-        )
+    last, after = service.event_stream.last, request.after
+    if after is not None and after != last:
+        what = "have come since and are not kept" if after < last else "have never been: the store is another one"
+        wrong = f"after={after}: the last event is {last}, those between {what}"
+        raise Refusal("bad-value", f"{wrong}; ask for the jobs anew, and subscribe without a number")
     client.is_subscribed = True
-    return Done(text=str(last))
+    return records.Done(text=str(last))
 
 
 @handles(requests.Upload)
-async def upload(service: Service, client: ConnectedClient, request: requests.Upload) -> Done:
-    """Take a piece of a script that is too long for one frame; with the digest the script is complete, and the answer comes
-    when it is safe."""
+async def upload(service: Service, client: ConnectedClient, request: requests.Upload) -> records.Done:
+    """Take a part of a script that is too long for one frame; the digest completes it, and the answer comes once it is safe."""
     uid = client.actor.uid
     service.refuse_if_busy()
     service.scripts.append(uid, request.upload, request.offset, request.data)
@@ -306,26 +253,26 @@ async def upload(service: Service, client: ConnectedClient, request: requests.Up
         keep = service.scripts.finish(uid, request.upload, request.digest)
         async with service.unread.turn_of(uid):
             await asyncio.get_running_loop().run_in_executor(None, keep)
-    return Done(text=request.digest)
+    return records.Done(text=request.digest)
 
 
 @handles(requests.Check)
-async def check(service: Service, client: ConnectedClient, request: requests.Check) -> Text:
-    """Check the store and the invariants of the running state: return what was looked at, or refuse with what is wrong."""
+async def check(service: Service, client: ConnectedClient, request: requests.Check) -> records.Text:
+    """Check the store and the invariants of the running state; return what was checked, or refuse with what is wrong."""
     async with service.store.at_rest():
         async with service.quiet():
             await service.store.settle()
             last = service.store.number
             child = Child(lambda: msgspec.json.encode(breaches(service.core)))
-        found = msgspec.json.decode(await child.said(), type=list[str])
+        found = msgspec.json.decode(await child.answer(), type=list[str])
         if found:
             raise Refusal("failed", f"{len(found)} invariants do not hold; the first: {found[0]}")
-        said = await service.store.check(last)
-    return Text(text=f"{said}\n{len(service.core.jobs)} live jobs: all counts, gates, hosts and rows agree\n")
+        checked = await asyncio.get_running_loop().run_in_executor(None, service.store.check, last)
+    return records.Text(text=f"{checked}\n{len(service.core.jobs)} live jobs: all counts, run limits, hosts and rows agree\n")
 
 
 @handles(requests.Backup)
-async def backup(service: Service, client: ConnectedClient, request: requests.Backup) -> Done:
+async def backup(service: Service, client: ConnectedClient, request: requests.Backup) -> records.Done:
     """Write a copy of the store: the database, with the snapshot in it, to a file that does not exist yet."""
     path = Path(request.path)
     if not path.is_absolute() or "\0" in request.path:
@@ -333,7 +280,7 @@ async def backup(service: Service, client: ConnectedClient, request: requests.Ba
     return await to_its_end(_written(service, path))
 
 
-async def _written(service: Service, path: Path) -> Done:
+async def _written(service: Service, path: Path) -> records.Done:
     async with service.store.at_rest():
         async with service.quiet():
             await service.store.settle()
@@ -341,17 +288,17 @@ async def _written(service: Service, path: Path) -> Done:
             child = Child(lambda: state_snapshot.dump(service.core))
         try:
             await asyncio.get_running_loop().run_in_executor(None, service.store.backup, path)
-            data = await child.said()
+            data = await child.answer()
             await asyncio.get_running_loop().run_in_executor(None, add_snapshot, path, number, data, settings)
-            return Done(text=f"{path}: {path.stat().st_size} bytes")
+            return records.Done(text=f"{path}: {path.stat().st_size} bytes")
         except (OSError, sqlite3.Error, ChildFailed) as error:
             path.unlink(missing_ok=True)
             raise Refusal("failed", f"backup to {path}: {error}") from error
 
 
 @handles(requests.Shutdown)
-async def shutdown(service: Service, client: ConnectedClient, request: requests.Shutdown) -> Done:
-    """Stop the daemon (qbatch down, qterm): commit, snapshot, stop; jobs run on unless they are to end too."""
+async def shutdown(service: Service, client: ConnectedClient, request: requests.Shutdown) -> records.Done:
+    """Stop the daemon (qbatch down, qterm): commit, snapshot, stop; jobs run on unless the request ends them, too."""
     text = ""
     if request.is_requeueing or request.is_with_jobs:
         again, ended = await _empty(service, client, request)
@@ -368,7 +315,7 @@ async def shutdown(service: Service, client: ConnectedClient, request: requests.
     if waiting:
         text += f"{waiting} waiting ones stay queued; "
     service.stop(f"at request of {client.actor.user}")
-    return Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
+    return records.Done(text=f"stopping; {text or 'no jobs are left; '}".removesuffix("; "))
 
 
 def _running(service: Service) -> int:
@@ -376,23 +323,20 @@ def _running(service: Service) -> int:
 
 
 async def _empty(service: Service, client: ConnectedClient, request: requests.Shutdown) -> tuple[int, int]:
-    """Queue again and end, through the journal, the running jobs that are meant, and wait until they are gone; return how many
-    of each there were.
+    """Queue running jobs again or end them, through the journal, and wait until they are gone; return the two numbers.
 
     No pass is made meanwhile: it would start waiting jobs in their place.
     """
     core = service.core
     service.pass_driver.hold()
-    running = [job for pool in core.pools for job in pool.running.values()]
-    again = [core.id_of(job.key) for job in running if request.is_requeueing and job.spec.is_rerunnable]
-    ended = [core.id_of(job.key) for job in running if request.is_with_jobs]
-    ended = [name for name in ended if name not in set(again)]
-    if again:
-        rerun = requests.Rerun(jobs=tuple(again))
-        service.change(client.actor, rerun, _encode(rerun))
-    if ended:
-        delete = requests.Delete(jobs=tuple(ended), message=f"ended with the server by {client.actor.user}")
-        service.change(client.actor, delete, _encode(delete))
+    running = {core.id_of(job.key): job for pool in core.pools for job in pool.running.values()}
+    again = {name: job for name, job in running.items() if request.is_requeueing and job.spec.is_rerunnable}
+    ended = [name for name in running if request.is_with_jobs and name not in again]
+    delete = requests.Delete(jobs=tuple(ended), message=f"ended with the server by {client.actor.user}")
+    commands: tuple[requests.Rerun | requests.Delete, ...] = (requests.Rerun(jobs=tuple(again)), delete)
+    for command in commands:
+        if command.jobs:
+            service.change(client.actor, command, _encode(command))
     left = len(running) - len(again) - len(ended)
     deadline = asyncio.get_running_loop().time() + core.settings.kill_delay / 1e6 + PATIENCE
     while _running(service) > left and asyncio.get_running_loop().time() < deadline:

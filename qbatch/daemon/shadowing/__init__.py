@@ -1,6 +1,6 @@
-"""Shadow policies as pure state machines: what other policies would have done with the same submissions.
+"""What-if policies as pure state machines: what other policies would have done with the same submissions.
 
-What lives here: a mirror that follows the real server's journal, the run times that reality has shown so far, one shadow
-core for each policy, and what is counted of each.  What must never come in: a clock, a socket, a file, a process (they are
-in :mod:`qbatch.daemon.shadows`), and anything that reaches a job: a shadow only watches.
+The package holds a replica that follows the real server's journal, the run times that are known so far, one core for each
+what-if policy, and statistics of each.  It must never use clocks, sockets, files or processes, which are in
+:mod:`qbatch.daemon.shadows`, nor anything that reaches a job: a what-if policy only watches.
 """

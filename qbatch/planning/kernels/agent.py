@@ -11,16 +11,7 @@ import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.lists import start_in_order
-from qbatch.planning.kernels.tables import (
-    CPUS,
-    FREE,
-    THERE,
-    Instant,
-    JobColumns,
-    ScheduleTable,
-    StateTables,
-    record,
-)
+from qbatch.planning.kernels.tables import CPUS, FREE, THERE, Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import Float32Array, Int64Array, RecordArray
 
 FEATURES = ("is_there", "wait", "estimate", "procs", "fits")
@@ -31,12 +22,10 @@ GENERAL = 2
 """Numbers that are shown of the whole: free processors as a share of the machine, and q / (q + 32) for q waiting jobs."""
 
 AGENT = record(
-    [
-        ("is_asked", np.int64),  # Whether the agent has been asked and its choice is yet to be carried out.
-        ("choice", np.int64),  # The place of a job among those shown; a place without a job chooses none.
-        ("row", np.int64),  # The chosen job, which starts as soon as it fits; -1 for none.
-        ("backfills", np.int64),  # Whether other jobs may start meanwhile that do not delay it.
-    ]
+    "is_asked",  # Whether the agent has been asked and its choice is yet to be carried out.
+    "choice",  # The place of a job among those shown; a place without a job chooses none.
+    "row",  # The chosen job, which starts as soon as it fits; -1 for none.
+    "backfills",  # Whether other jobs may start meanwhile that do not delay it.
 )
 
 HOUR = 3_600_000_000.0
@@ -93,9 +82,7 @@ def show(
 ) -> None:  # fmt: skip
     """Write what an agent is shown of waiting rows, in order.
 
-    Args:
-        widest: the most processors that one job may have now.
-        free, there: processors of all hosts.
+    ``widest``: the most processors that one job may have now.  ``free``, ``there``: processors of all hosts.
     """
     size = len(FEATURES)
     jobs = (shown.shape[0] - GENERAL) // size

@@ -9,8 +9,7 @@ new *age*, and each result has its age.
 
 from __future__ import annotations
 
-import numpy as np
-
+from qbatch.planning.kernels.host_pass import all_free, most_free
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, END, FREE, HELD, HOST, MEMORY, PROCS, THERE, record
@@ -21,29 +20,20 @@ ROW = END
 """First row of ``begun``: the row that starts; the others are as in ``pieces``."""
 
 SHAPE_HEAD = record(
-    [
-        ("first", np.int64),  # the index of its first chunks in ``types``.
-        ("types", np.int64),  # and their number.
-        ("procs", np.int64),  # processors in total.
-        ("largest", np.int64),  # processors of the largest part that goes to one host.
-        ("placing", np.int64),  # its index in ``PLACINGS``.
-        ("is_exclusive", np.int64),
-        ("memory", np.int64),  # bytes in total.
-        ("is_valid", np.int64),  # 0: the request contradicts itself.
-        ("is_tight", np.int64),  # whether hosts matter to it (:func:`qbatch.planning.shapes.is_loose`).
-    ]
+    "first",  # the index of its first chunks in ``types``.
+    "types",  # and their number.
+    "procs",  # processors in total.
+    "largest",  # processors of the largest part that goes to one host.
+    "placing",  # its index in ``PLACINGS``.
+    "is_exclusive",
+    "memory",  # bytes in total.
+    "is_valid",  # 0: the request contradicts itself.
+    "is_tight",  # whether hosts matter to it (:func:`qbatch.planning.shapes.is_loose`).
 )
 """A shape."""
 
-CHUNK_TYPE = record(
-    [
-        ("count", np.int64),
-        ("procs", np.int64),  # of each chunk.
-        ("memory", np.int64),  # of each chunk.
-        ("host", np.int64),  # the only host that they may be on; -1: any.
-    ]
-)
-"""Equal chunks."""
+CHUNK_TYPE = record("count", "procs", "memory", "host")
+"""Equal chunks: their number, the processors and the memory of each, the only host that they may be on (-1: any)."""
 
 PACK, SCATTER = 1, 2
 """Values of ``placing``."""
@@ -56,8 +46,7 @@ def place_chunks(heads: RecordArray, types: RecordArray, shape: int, hosts: Int6
     if not heads[shape].is_valid:
         return False
     for host in range(count):
-        taken[CPUS, host] = 0
-        taken[MEMORY, host] = 0
+        taken[CPUS, host] = taken[MEMORY, host] = 0
     is_exclusive = heads[shape].is_exclusive != 0
     placing = heads[shape].placing
     first = heads[shape].first
@@ -103,9 +92,7 @@ def shapes_fit(
 ) -> None:
     """Write to ``fit`` for each of ``shapes`` whether it is valid and fits (1 or 0)."""
     for place in range(shapes.shape[0]):
-        shape = shapes[place]
-        is_valid = heads[shape].is_valid != 0
-        fit[place] = 1 if is_valid and place_chunks(heads, types, shape, hosts, taken) else 0
+        fit[place] = 1 if place_chunks(heads, types, shapes[place], hosts, taken) else 0
 
 
 @kernel
@@ -121,59 +108,20 @@ def _begin(row: int, hosts: Int64Array, taken: Int64Array, begun: Int64Array, co
     """Take a placement and record it as begun; return the number of recorded parts."""
     for host in range(hosts.shape[2]):
         if taken[CPUS, host] > 0:
-            begun[ROW, count] = row
-            begun[HOST, count] = host
-            begun[PROCS, count] = taken[CPUS, host]
-            begun[HELD, count] = taken[MEMORY, host]
+            begun[ROW, count], begun[HOST, count] = row, host
+            begun[PROCS, count], begun[HELD, count] = taken[CPUS, host], taken[MEMORY, host]
             count += 1
     give(hosts, taken, -1)
     return count
 
 
 @kernel
-def find_shadow(
-    heads: RecordArray,
-    types: RecordArray,
-    shape: int,
-    pieces: Int64Array,
-    count: int,
-    then: Int64Array,
-    taken: Int64Array,
-) -> int:
-    """Return the first expected end at which a shape fits, ``FOREVER`` if there is none.
-
-    ``then``: what is free now; it becomes what is free at that instant.
-    """
-    place = 0
-    while place < count:
-        shadow = pieces[END, place]
-        while place < count and pieces[END, place] == shadow:
-            then[FREE, CPUS, pieces[HOST, place]] += pieces[PROCS, place]
-            then[FREE, MEMORY, pieces[HOST, place]] += pieces[HELD, place]
-            place += 1
-        if place_chunks(heads, types, shape, then, taken):
-            return int(shadow)
-    return FOREVER
-
-
-@kernel
 def start_in_order(
-    now: int,
-    waiting: Int64Array,
-    estimate: Int64Array,
-    of: Int64Array,
-    heads: RecordArray,
-    types: RecordArray,
-    hosts: Int64Array,
-    taken: Int64Array,
-    pieces: Int64Array,
-    running: int,
-    begun: Int64Array,
-    facts: Int64Array,
-) -> int:
+    now: int, waiting: Int64Array, estimate: Int64Array, of: Int64Array, heads: RecordArray, types: RecordArray,
+    hosts: Int64Array, taken: Int64Array, pieces: Int64Array, running: int, begun: Int64Array, facts: Int64Array,
+) -> int:  # fmt: skip
     """Start jobs in order while they fit; return the number of parts that began, and in ``facts[0]`` that of jobs."""
-    count = 0
-    place = 0
+    count = place = 0
     while place < waiting.shape[0]:
         row = waiting[place]
         if not place_chunks(heads, types, of[row], hosts, taken):
@@ -192,22 +140,10 @@ def start_in_order(
 
 @kernel
 def backfill(
-    now: int,
-    waiting: Int64Array,
-    estimate: Int64Array,
-    of: Int64Array,
-    heads: RecordArray,
-    types: RecordArray,
-    hosts: Int64Array,
-    then: Int64Array,
-    taken: Int64Array,
-    other: Int64Array,
-    pieces: Int64Array,
-    running: int,
-    begun: Int64Array,
-    learned: Int64Array,
-    facts: Int64Array,
-) -> int:
+    now: int, waiting: Int64Array, estimate: Int64Array, of: Int64Array, heads: RecordArray, types: RecordArray,
+    hosts: Int64Array, then: Int64Array, taken: Int64Array, other: Int64Array, pieces: Int64Array, running: int,
+    begun: Int64Array, learned: Int64Array, facts: Int64Array,
+) -> int:  # fmt: skip
     """Make one pass of EASY on hosts; return the number of parts that began.
 
     The head is the first job that does not fit; its *shadow* time is the first expected end at which it does.  A job
@@ -217,11 +153,7 @@ def backfill(
     """
     count = start_in_order(now, waiting, estimate, of, heads, types, hosts, taken, pieces, running, begun, facts)
     first = facts[0]
-    total = 0
-    widest = 0
-    for host in range(hosts.shape[2]):
-        total += hosts[FREE, CPUS, host]
-        widest = max(widest, hosts[FREE, CPUS, host])
+    total, widest = all_free(hosts), most_free(hosts)
     if first >= waiting.shape[0] or total == 0:
         return count
     head = of[waiting[first]]
@@ -229,7 +161,18 @@ def backfill(
         for resource in (CPUS, MEMORY):
             then[FREE, resource, host] = hosts[FREE, resource, host]
             then[THERE, resource, host] = hosts[THERE, resource, host]
-    shadow = find_shadow(heads, types, head, pieces, running + count, then, taken)
+    shadow = place = 0
+    while True:
+        if place == running + count:
+            shadow = FOREVER
+            break
+        shadow = pieces[END, place]
+        while place < running + count and pieces[END, place] == shadow:
+            then[FREE, CPUS, pieces[HOST, place]] += pieces[PROCS, place]
+            then[FREE, MEMORY, pieces[HOST, place]] += pieces[HELD, place]
+            place += 1
+        if place_chunks(heads, types, head, then, taken):
+            break
     facts[1] = shadow
     age = 0
     for place in range(first + 1, waiting.shape[0]):
@@ -251,11 +194,7 @@ def backfill(
                 continue
         count = _begin(row, hosts, taken, begun, count)
         age += 1
-        total = 0
-        widest = 0
-        for host in range(hosts.shape[2]):
-            total += hosts[FREE, CPUS, host]
-            widest = max(widest, hosts[FREE, CPUS, host])
+        total, widest = all_free(hosts), most_free(hosts)
         if total == 0:
             break
     return count

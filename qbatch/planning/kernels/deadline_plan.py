@@ -13,6 +13,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels.deadlines import (
+    BY_START,
+    LLF,
     WITHOUT_DEADLINE,
     by_key,
     earliest_of,
@@ -20,13 +22,11 @@ from qbatch.planning.kernels.deadlines import (
     mrt,
     qops,
     reserve,
-    room_for,
     unreserve,
 )
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FOREVER, add, forget_before, window_between
+from qbatch.planning.kernels.profile import FOREVER, add, book, booked, copied, forget_before, window_between
 from qbatch.planning.kernels.tables import Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import Float64Array, Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import refuse
@@ -35,27 +35,23 @@ QOPS, MSB, MRT, SLACK_BASED = 0, 1, 2, 3
 """The schemes."""
 
 RULES = record(
-    [
-        ("scheme", np.int64),
-        ("key", np.int64),  # the key, or the order, in which jobs are placed.
-        ("placing", np.int64),  # where QoPS puts the job that asks.
-        ("limit", np.int64),  # the largest number of violations, or of steps back.
-        ("price", np.int64),  # of a plan.
-        ("relaxes", np.int64),  # whether a job without a deadline gets a later artificial one rather than a refusal.
-        ("factor", np.int64),  # an artificial deadline is so many thousandths of the estimate after submission.
-        ("slack_factor", np.int64),  # in thousandths.
-        ("machine", np.int64),  # processors of the machine.
-    ]
+    "scheme",
+    "key",  # the key, or the order, in which jobs are placed.
+    "placing",  # where QoPS puts the job that asks.
+    "limit",  # the largest number of violations, or of steps back.
+    "price",  # of a plan.
+    "relaxes",  # whether a job without a deadline gets a later artificial one rather than a refusal.
+    "factor",  # an artificial deadline is so many thousandths of the estimate after submission.
+    "slack_factor",  # in thousandths.
+    "machine",  # processors of the machine.
 )
 """The rules of a scheme."""
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 
-REFUSED = -1
-"""What :func:`admit` returns of a job that it refuses."""
 
-
-def _search_of(scheme: int) -> Callable[..., bool]:
+@cache
+def search_by(scheme: int) -> Callable[..., bool]:
     """Return the kernel that searches a plan by one scheme: a compile-time constant, so that the others are left out."""
 
     @allocating_kernel
@@ -75,71 +71,49 @@ def _search_of(scheme: int) -> Callable[..., bool]:
     return cast(Callable[..., bool], is_planned)
 
 
-is_planned_by_qops, is_planned_by_insertion, is_planned_by_mrt = _search_of(QOPS), _search_of(MSB), _search_of(MRT)
-
-
 @allocating_kernel
 def profile_of_plan(base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
     """Return the profile that the running jobs and the plan leave, with space for one more booking."""
-    profile = room_for(base, count + 1)
+    profile = copied(base, count + 1)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
     return profile
 
 
 @allocating_kernel
-def stay(now: int, base: Int64Array, jobs: RecordArray, count: int, planned: Int64Array) -> None:
-    """Keep the plan as it is; the job of slot ``count`` takes its earliest place in it."""
-    for slot in range(count):
-        planned[slot] = jobs[slot].start
-    planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
-
-
-@allocating_kernel
 def put_in_order(jobs: RecordArray, weights: Float64Array, count: int) -> None:
     """Put the slots in order of (planned start, row)."""
-    by_row = stable_order(jobs["row"][:count].copy())
-    starts = np.empty(count, np.int64)
-    for place in range(count):
-        starts[place] = jobs[by_row[place]].start
-    order = stable_order(starts)
+    order = by_key(jobs, count, BY_START)
     old, old_weights = jobs[:count].copy(), weights[:count].copy()
     for place in range(count):
-        slot = by_row[order[place]]
-        weights[place] = old_weights[slot]
-        jobs[place] = old[slot]
+        weights[place] = old_weights[order[place]]
+        jobs[place] = old[order[place]]
 
 
-def _admission_of(scheme: int) -> Callable[..., int]:
+@cache
+def admission_by(scheme: int) -> Callable[..., bool]:
     """Return the kernel that admits jobs by one scheme."""
+    is_planned = search_by(scheme)
 
     @allocating_kernel
     def admit(
         now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int, rules: RecordArray,
         has_deadline: bool,
-    ) -> int:  # fmt: skip
-        """Accept the job of slot ``count`` or refuse it; return how often its deadline was doubled, or ``REFUSED``.
+    ) -> bool:  # fmt: skip
+        """Accept the job of slot ``count`` or refuse it; return whether it is accepted.
 
         A job without a deadline comes with an artificial one (rule 9).  Slack-based backfilling accepts every job; its
         latest start is then its first planned start plus its slack (rule 13).
         """
         planned = np.empty(count + 1, np.int64)
-        doublings = 0
-        while True:
-            if scheme == QOPS:
-                is_found = is_planned_by_qops(now, base, jobs, weights, count, rules, planned)
-            elif scheme == MRT:
-                is_found = is_planned_by_mrt(now, base, jobs, weights, count, rules, planned)
-            else:
-                is_found = is_planned_by_insertion(now, base, jobs, weights, count, rules, planned)
-            if is_found:
-                break
+        while not is_planned(now, base, jobs, weights, count, rules, planned):
             if has_deadline or rules[0].relaxes == 0:
-                return REFUSED
-            if jobs[count].latest >= FOREVER:
-                stay(now, base, jobs, count, planned)
+                return False
+            if jobs[count].latest >= FOREVER:  # the plan stays; the job takes its earliest place in it
+                for slot in range(count):
+                    planned[slot] = jobs[slot].start
+                planned[count] = earliest_of(profile_of_plan(base, jobs, count), jobs, count, now)
                 break
-            doublings += 1
             allowance = 2 * (jobs[count].latest + jobs[count].estimate - jobs[count].submit)
             jobs[count].latest = jobs[count].submit + allowance - jobs[count].estimate
             if allowance > WITHOUT_DEADLINE:
@@ -149,12 +123,9 @@ def _admission_of(scheme: int) -> Callable[..., int]:
         if scheme == SLACK_BASED:
             jobs[count].latest = planned[count] + jobs[count].slack
         put_in_order(jobs, weights, count + 1)
-        return doublings
+        return True
 
-    return cast(Callable[..., int], admit)
-
-
-admit_by_qops, admit_by_msb, admit_by_mrt, admit_by_slack = (_admission_of(each) for each in (QOPS, MSB, MRT, SLACK_BASED))
+    return cast(Callable[..., bool], admit)
 
 
 @kernel
@@ -168,7 +139,7 @@ def leave(jobs: RecordArray, weights: Float64Array, count: int, slot: int) -> No
 @allocating_kernel
 def compress(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Array, count: int) -> None:
     """Move planned starts earlier in one sweep in order of arrival: each job is lifted out and put back at its earliest start."""
-    profile = room_for(base, 2 * count)
+    profile = copied(base, 2 * count)
     for slot in range(count):
         reserve(profile, jobs, slot, jobs[slot].start)
     has_moved = False
@@ -189,11 +160,10 @@ def placed_in_order(
     now: int, base: Int64Array, jobs: RecordArray, count: int, order: Int64Array, planned: Int64Array
 ) -> int:
     """Place all slots again in an order, each at its earliest; return how many start later than they may."""
-    profile = room_for(base, count)
+    profile = copied(base, count)
     missed = 0
     for slot in order:
-        planned[slot] = earliest_of(profile, jobs, slot, now)
-        reserve(profile, jobs, slot, planned[slot])
+        planned[slot] = book(profile, jobs[slot].procs, jobs[slot].booked, now)
         missed += planned[slot] > jobs[slot].latest
     return missed
 
@@ -209,7 +179,7 @@ def repair(
     """
     planned, other = np.empty(count, np.int64), np.empty(count, np.int64)
     in_order = placed_in_order(now, base, jobs, count, np.arange(count), planned)
-    if in_order > 0 and placed_in_order(now, base, jobs, count, by_key(jobs, count, 0), other) < in_order:
+    if in_order > 0 and placed_in_order(now, base, jobs, count, by_key(jobs, count, LLF), other) < in_order:
         planned = other
     missed = 0
     for slot in range(count):
@@ -225,7 +195,7 @@ def repair(
 @allocating_kernel
 def starts_after_each(now: int, base: Int64Array, jobs: RecordArray, count: int) -> Int64Array:
     """Return the earliest start of the job of slot ``count`` after each prefix of the plan, first the empty one."""
-    profile = room_for(base, count)
+    profile = copied(base, count)
     starts = np.empty(count + 1, np.int64)
     for kept in range(count + 1):
         if kept > 0:
@@ -250,10 +220,9 @@ def slack_of(
 ) -> int:  # fmt: skip
     """Return the slack of a job in microseconds (rules 12 and 13); if all jobs have the same priority, the last three are 1.
 
-    Args:
-        factor: in thousandths.
-        waited, ended: the sum of the first-start waits of the jobs that have ended, and the number of these jobs.
-        priorities, submitted: the sum of the priorities of all jobs so far, including this one, and their number.
+    ``factor``: in thousandths.  ``waited``, ``ended``: the sum of the first-start waits of the jobs that have ended,
+    and the number of these jobs.  ``priorities``, ``submitted``: the sum of the priorities of all jobs so far,
+    including this one, and their number.
     """
     total = HOUR + waited
     times = factor * 2 * machine * priorities
@@ -289,24 +258,8 @@ def take_due(now: int, base: Int64Array, jobs: RecordArray, weights: Float64Arra
     return row
 
 
-@kernel
-def latest_start(jobs: RecordArray, count: int, row: int) -> int:
-    """Return the latest start of a row of the plan, which is its promise; -1 if it has none."""
-    for slot in range(count):
-        if jobs[slot].row == row and jobs[slot].latest < FOREVER:
-            return int(jobs[slot].latest)
-    return -1
-
-
-TOTALS = record(
-    [
-        ("waiting", np.int64),  # jobs in the plan.
-        ("relaxed", np.int64),  # doublings of artificial deadlines.
-        ("waited", np.int64),  # sum of the first-start waits of the jobs that have ended.
-        ("ended", np.int64),  # and the number of these jobs.
-    ]
-)
-"""Totals over the decisions so far."""
+TOTALS = record("waiting", "waited", "ended")
+"""Totals so far: the jobs in the plan, the sum of the first-start waits of the ended jobs, and the number of these."""
 
 
 class DeadlineTables(NamedTuple):
@@ -326,7 +279,8 @@ class DeadlineTables(NamedTuple):
 
 @cache
 def deadline_admission(scheme: int) -> Callable[..., int]:
-    """Return the ``decide`` of one scheme: a compile-time constant, so that the others are left out."""
+    """Return the ``decide`` of one scheme."""
+    admit = admission_by(scheme)
 
     @kernel
     def decide(
@@ -357,20 +311,14 @@ def deadline_admission(scheme: int) -> Callable[..., int]:
             latest = latest_of(rules, now, estimate, deadline)
             slack = slack_of(rules[0].slack_factor, rules[0].machine, totals[0].waited, totals[0].ended, procs, 1, 1, 1)
             enter(plan, waiting, arrival, procs, estimate, now, latest, slack)
-            if scheme == QOPS:
-                doublings = admit_by_qops(now, base, plan, weights, waiting, rules, deadline >= 0)
-            elif scheme == MSB:
-                doublings = admit_by_msb(now, base, plan, weights, waiting, rules, deadline >= 0)
-            elif scheme == MRT:
-                doublings = admit_by_mrt(now, base, plan, weights, waiting, rules, deadline >= 0)
-            else:
-                doublings = admit_by_slack(now, base, plan, weights, waiting, rules, deadline >= 0)
-            if doublings == REFUSED:
+            if not admit(now, base, plan, weights, waiting, rules, deadline >= 0):
                 refuse(arrival, state, done)
             else:
                 waiting += 1
-                totals[0].relaxed += doublings
-                done.promise[arrival] = latest_start(plan, waiting, arrival)
+                done.promise[arrival] = -1  # its promise is its latest start
+                for slot in range(waiting):
+                    if plan[slot].row == arrival and plan[slot].latest < FOREVER:
+                        done.promise[arrival] = plan[slot].latest
                 done.first_promise[arrival] = done.promise[arrival]
             arrival += 1
         totals[0].waiting = waiting

@@ -16,24 +16,22 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.order import stable_order
-from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, window_between
+from qbatch.planning.kernels.order import sorted_by, stable_order
+from qbatch.planning.kernels.profile import FOREVER, add, copied, copy_into, earliest
 from qbatch.planning.kernels.tables import record
 from qbatch.planning.kernels.types import BoolArray, Float64Array, Int64Array, RecordArray
 
 PLANNED_JOB = record(
-    [
-        ("row", np.int64),  # in the engine.
-        ("procs", np.int64),
-        ("booked", np.int64),  # how long it books.
-        ("estimate", np.int64),
-        ("latest", np.int64),  # the latest start that it accepts.
-        ("submit", np.int64),
-        ("start", np.int64),  # its planned start.
-        ("slack", np.int64),  # its slack (slack-based backfilling).
-    ]
+    "row",  # in the engine.
+    "procs",
+    "booked",  # how long it books.
+    "estimate",
+    "latest",  # the latest start that it accepts.
+    "submit",
+    "start",  # its planned start.
+    "slack",  # its slack (slack-based backfilling).
 )
-"""A slot of a plan."""
+"""A job in a plan, or for which a plan is searched; durations are in microseconds."""
 
 LLF, EDF, BY_START = 0, 1, 2
 """Keys: least latest start first, earliest deadline first, earliest planned start first (MSB's ``ast``).  Ties by row."""
@@ -54,26 +52,10 @@ WITHOUT_DEADLINE = 1 << 61
 """A job with a larger allowance has no deadline any more (rule 9)."""
 
 
-@allocating_kernel
-def room_for(base: Int64Array, count: int) -> Int64Array:
-    """Return a copy of a profile with space for ``count`` more bookings."""
-    copy = np.empty((2, base[0, 0] + 2 * count + 16), np.int64)
-    restore(base, copy)
-    return copy
-
-
-@kernel
-def restore(base: Int64Array, copy: Int64Array) -> None:
-    """Copy the function of another profile into a profile that has the space."""
-    for segment in range(base[0, 0] + 1):
-        copy[TIME, segment] = base[TIME, segment]
-        copy[FREE, segment] = base[FREE, segment]
-
-
 @kernel
 def earliest_of(profile: Int64Array, jobs: RecordArray, slot: int, not_before: int) -> int:
     """Return the first instant from which the processors of a slot are free for as long as it books."""
-    return int(window_between(profile, jobs[slot].procs, jobs[slot].booked, not_before, FOREVER, FOREVER))
+    return earliest(profile, jobs[slot].procs, jobs[slot].booked, not_before)
 
 
 @kernel
@@ -94,21 +76,11 @@ def by_key(jobs: RecordArray, count: int, key: int) -> Int64Array:
     by_row = stable_order(jobs["row"][:count].copy())
     keys = np.empty(count, np.int64)
     for place in range(count):
-        slot = by_row[place]
-        latest = jobs[slot].latest
-        if key == BY_START:
-            keys[place] = jobs[slot].start
-        elif key == EDF and latest < FOREVER:
-            keys[place] = latest + jobs[slot].estimate
-        else:
-            keys[place] = latest
-    order = stable_order(keys)
-    for place in range(count):
-        order[place] = by_row[order[place]]
-    return order
-
-
-# ------------------------------------------------------------------------------------------------ QoPS
+        job = jobs[by_row[place]]
+        keys[place] = job.start if key == BY_START else job.latest
+        if key == EDF and job.latest < FOREVER:
+            keys[place] += job.estimate
+    return sorted_by(keys, by_row)
 
 
 @kernel
@@ -167,23 +139,21 @@ def qops(
 ) -> bool:
     """Search a plan by QoPS (rules 4 and 5): keep the beginning of the plan, place the rest again, move failed jobs forward.
 
-    Args:
-        key: ``LLF`` or ``EDF``.
-        placing: ``HEAD``, ``SORTED`` or ``BOTH``.
-        most: K, the largest number of violations at a position.
+    ``key``: ``LLF`` or ``EDF``.  ``placing``: ``HEAD``, ``SORTED`` or ``BOTH``.  ``most``: K, the largest number of
+    violations at a position.
     """
     order = by_key(jobs, count + 1, key)
     rank = np.empty(count + 1, np.int64)
     for place in range(count + 1):
         rank[order[place]] = place
     is_open, placed = np.empty(count + 1, np.bool_), np.empty(count + 1, np.int64)
-    profile = room_for(base, count + 1)
+    profile = copied(base, count + 1)
     for attempt in range(2 if placing == BOTH else 1):
         is_head = placing == HEAD or attempt == 1
-        prefix = room_for(base, count + 1)
+        prefix = copied(base, count + 1)
         kept = 0
         while True:
-            restore(prefix, profile)
+            copy_into(profile, prefix)
             for slot in range(kept):
                 planned[slot], placed[slot] = jobs[slot].start, slot
             state = (order, rank, is_open, placed)
@@ -198,32 +168,24 @@ def qops(
     return False
 
 
-# ------------------------------------------------------------------------------------------------ MSB and slack-based
-
-
-@kernel
-def _share(price: int, delay: int, slack: int, weight: float) -> float:
-    """Return the cost of a delay as a share of a slack (rules 7 and 13); zero without a deadline."""
-    if price == WEIGHTED:
-        return weight * delay / max(slack, SECOND)
-    return delay / max(slack, SECOND)
-
-
 @kernel
 def _cost(
     price: int, jobs: RecordArray, weights: Float64Array, slot: int, is_asking: bool, start: int
 ) -> tuple[int, float]:
-    """Return what a planned start adds to the price of a plan, exactly or as a share; zero for the last end, which is no sum."""
+    """Return what a planned start adds to the price of a plan, exactly or as a share of the slack (rules 7 and 13).
+
+    It is zero for the last end, which is no sum.
+    """
     since = jobs[slot].submit if is_asking else jobs[slot].start
     delay = max(start - since, 0)
     if price == DELAY:
         return delay, 0.0
     if price == WEIGHTED:
         slack = jobs[slot].slack if is_asking else jobs[slot].latest - since
-        return 0, _share(price, delay, slack, weights[slot])
+        return 0, weights[slot] * delay / max(slack, SECOND)
     if price == MAKESPAN or jobs[slot].latest >= FOREVER:
         return 0, 0.0
-    return 0, _share(price, delay, jobs[slot].latest - since, 1.0)
+    return 0, delay / max(jobs[slot].latest - since, SECOND)
 
 
 @kernel
@@ -310,13 +272,12 @@ def insertion(
 ) -> bool:  # fmt: skip
     """Search the cheapest place of the new job in a fixed order, the first of equals (rules 6, 7 and 13).
 
-    Args:
-        key: the order: ``BY_START`` leaves the slots before the job where they are; ``LLF`` and ``EDF`` place all again.
-        price: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
+    ``key``: the order: ``BY_START`` leaves the slots before the job where they are; ``LLF`` and ``EDF`` place all
+    again.  ``price``: ``FRACTION``, ``DELAY``, ``MAKESPAN`` or ``WEIGHTED``.
     """
     order = by_key(jobs, count, key)
     smaller = _smaller_before(jobs, order)
-    prefix, profile = room_for(base, count + 1), room_for(base, count + 1)
+    prefix, profile = copied(base, count + 1), copied(base, count + 1)
     # Without the new job: the start of each slot, and its earliest start after the slots before it.
     usual, least = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     for place in range(count):
@@ -341,7 +302,7 @@ def insertion(
             share_before += added_share
         if position < following:
             continue
-        restore(prefix, profile)
+        copy_into(profile, prefix)
         is_best, following, exact, share = _rest_placed(
             now, profile, jobs, weights, count, position, order, usual, least, smaller, bounds, price, exact_before,
             share_before, best_exact, best_share, trial,
@@ -353,9 +314,6 @@ def insertion(
                 planned[slot] = usual[slot] if place < position else trial[slot]
             planned[count] = trial[count]
     return best >= 0
-
-
-# ------------------------------------------------------------------------------------------------ MRT
 
 
 @allocating_kernel
@@ -401,12 +359,11 @@ def _is_strongly_feasible(
 def mrt(now: int, base: Int64Array, jobs: RecordArray, count: int, key: int, most: int, planned: Int64Array) -> bool:
     """Search a plan depth first, each step strongly feasible, with at most ``most`` steps back (rule 8).
 
-    Args:
-        key: ``LLF`` or ``EDF``: the order in which candidates are tried.
+    ``key``: ``LLF`` or ``EDF``: the order in which candidates are tried.
     """
     order = by_key(jobs, count + 1, key)
     shapes = _shapes(jobs, count + 1)
-    profile = room_for(base, count + 1)
+    profile = copied(base, count + 1)
     is_placed = np.zeros(count + 1, np.bool_)
     bounds = np.full(count + 1, now)  # reservations only delay: a bound holds until one is taken back
     searched, turn = np.zeros(count + 1, np.int64), 0

@@ -8,7 +8,7 @@ each placement is a *node*.  A child that is not the first remaining job of the 
 order is a pair of integers, the smaller the better, and more jobs never make it smaller.  So a prefix that is no better than
 the best complete order is *cut*.
 
-The jobs are ``jobs[n]`` of ``SEARCHED_JOB`` in the first order.  ``rules[1]`` is a record of ``SEARCH``.
+The jobs are ``jobs[n]`` of ``PLANNED_JOB`` in the first order.  ``rules[1]`` is a record of ``SEARCH``.
 """
 
 from __future__ import annotations
@@ -17,21 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbatch.planning.kernels.deadlines import restore
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest
+from qbatch.planning.kernels.order import is_less
+from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, book, copied, copy_into, earliest
 from qbatch.planning.kernels.tables import record
 from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
-
-SEARCHED_JOB = record(
-    [
-        ("procs", np.int64),
-        ("booked", np.int64),  # how long it books.
-        ("estimate", np.int64),
-        ("age", np.int64),  # time since its submission.
-    ]
-)
-"""A job for which the search finds a place in the order; durations are in microseconds."""
 
 LEX, ILDS, DDS = 0, 1, 2
 """Walks: unrestricted; wave k = exactly k discrepancies; wave k = a discrepancy at depth k, any above, none below."""
@@ -41,40 +31,24 @@ SLOWDOWN, SLOWDOWN_THEN_END, EXCESS = 0, 1, 2
 then the sum of the slowdowns in millionths."""
 
 SEARCH = record(
-    [
-        ("objective", np.int64),
-        ("share", np.int64),  # the share of time in which the jobs have the machine, in thousandths.
-        ("least", np.int64),  # the shortest run time in a slowdown.
-        ("bound", np.int64),  # the longest wait that is not excessive.
-        ("walk", np.int64),
-        ("budget", np.int64),  # the number of iterations (leaves and cuts), or of placements if ``counts_nodes``, that ends it.
-        ("counts_nodes", np.int64),
-        ("cuts", np.int64),  # whether prefixes are cut.
-        ("shifts", np.int64),  # whether jobs are shifted into holes that are slightly too short.
-    ]
+    "objective",
+    "share",  # the share of time in which the jobs have the machine, in thousandths.
+    "least",  # the shortest run time in a slowdown.
+    "bound",  # the longest wait that is not excessive.
+    "walk",
+    "budget",  # the number of iterations (leaves and cuts), or of placements if ``counts_nodes``, that ends it.
+    "counts_nodes",
+    "cuts",  # whether prefixes are cut.
+    "shifts",  # whether jobs are shifted into holes that are slightly too short.
 )
 """The rules of a search."""
 
-SEARCHED = record(
-    [
-        ("nodes", np.int64),  # placements.
-        ("pruned", np.int64),  # cuts before the last job.
-        ("iterations", np.int64),  # leaves and cuts.
-        ("found", np.int64),  # complete orders better than all before them.
-    ]
-)
-"""Counters of a search."""
+SEARCHED = record("nodes", "pruned", "iterations", "found")
+"""Counters of a search: placements, cuts before the last job, leaves and cuts, orders better than all before them."""
 
-FOUND_ORDER = record(
-    [
-        ("first", np.int64),  # its value, a pair.
-        ("second", np.int64),
-        ("end", np.int64),  # its last end.
-        ("area", np.int64),  # all that is booked until then, in processor-microseconds.
-        ("response", np.int64),  # the sum of (age times ``share`` + time to the end times 1,000).
-    ]
-)
-"""What is known of a found order."""
+FOUND_ORDER = record("first", "second", "end", "area", "response")
+"""What is known of a found order: its value, a pair; its last end; all that is booked until then, in
+processor-microseconds; the sum of (age times ``share`` + time to the end times 1,000)."""
 
 KEPT = 3
 """The number of found orders that are kept: the last ones, so the best."""
@@ -103,14 +77,15 @@ class Walk(NamedTuple):
 def slowdown(jobs: RecordArray, job: int, start: int, now: int, share: int, least: int) -> tuple[int, int]:
     """Return as a fraction the slowdown of a job that starts at ``start``, over the time in which it has the machine (rule 9)."""
     estimate = jobs[job].estimate
-    return int(jobs[job].age * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
+    age = now - jobs[job].submit
+    return int(age * share + 1000 * (start + estimate - now)), int(share * max(estimate, least))
 
 
 @kernel
 def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int) -> tuple[int, int]:
     """Return what a job adds to the value of an order."""
     if rules[0].objective == EXCESS:
-        wait, estimate = jobs[job].age + start - now, jobs[job].estimate
+        wait, estimate = start - jobs[job].submit, jobs[job].estimate
         response, least = wait + estimate, max(estimate, rules[0].least)
         # In two parts, so that nothing exceeds 64 bits.
         millionths = response // least * 1_000_000 + response % least * 1_000_000 // least
@@ -120,37 +95,8 @@ def _worth(rules: RecordArray, jobs: RecordArray, job: int, start: int, now: int
 
 
 @kernel
-def is_larger(one: int, one_under: int, other: int, other_under: int) -> bool:
-    """Return whether a fraction is larger than another one, exactly; numerators are at least 0, denominators positive."""
-    sign = True
-    while True:
-        whole, other_whole = one // one_under, other // other_under
-        if whole != other_whole:
-            return bool((whole > other_whole) == sign)
-        one, other = one - whole * one_under, other - other_whole * other_under
-        if one == 0 or other == 0:
-            # The remainders decide; if both are 0, the fractions are equal.
-            return bool(one != other and (one > other) == sign)
-        one, one_under, other, other_under = one_under, one, other_under, other
-        sign = not sign
-
-
-@kernel
-def _booked_until(profile: Int64Array, now: int, end: int) -> int:
-    """Return what is booked over ``[now, end)``, in processor-microseconds; the last segment has the whole machine free."""
-    count = profile[0, 0]
-    procs, area = profile[FREE, count], 0
-    for segment in range(1, count + 1):
-        begin = max(profile[TIME, segment], now)
-        until = min(profile[TIME, segment + 1], end) if segment < count else end
-        if until > begin:
-            area += (procs - profile[FREE, segment]) * (until - begin)
-    return int(area)
-
-
-@kernel
 def _keep(
-    rules: RecordArray, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int, value: tuple[int, int],
+    rules: RecordArray, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int, value: Int64Array,
     profile: Int64Array, counts: RecordArray, found: Int64Array, facts: RecordArray,
 ) -> None:  # fmt: skip
     """Keep a complete order that is better than all before it."""
@@ -161,21 +107,18 @@ def _keep(
         job = order[at]
         found[place, at] = job
         end = max(end, starts[at] + jobs[job].booked)
-        response += jobs[job].age * rules[0].share + 1000 * (starts[at] + jobs[job].estimate - now)
-    facts[place].first, facts[place].second = value
-    facts[place].end = end
-    facts[place].area = _booked_until(profile, now, end)
+        response += (now - jobs[job].submit) * rules[0].share + 1000 * (starts[at] + jobs[job].estimate - now)
+    facts[place].first, facts[place].second, facts[place].end = value[0], value[1], end
+    # What is booked until then; the last segment has the whole machine free.
+    count = profile[0, 0]
+    procs, area = profile[FREE, count], 0
+    for segment in range(1, count + 1):
+        begin = max(profile[TIME, segment], now)
+        until = min(profile[TIME, segment + 1], end) if segment < count else end
+        if until > begin:
+            area += (procs - profile[FREE, segment]) * (until - begin)
+    facts[place].area = area
     facts[place].response = response
-
-
-@kernel
-def _may(walk: int, wave: int, depth: int, is_first: bool, used: int, left: int) -> bool:
-    """Return whether a wave takes a child at a depth (from 0); ``used``: discrepancies with it, ``left``: jobs after it."""
-    if walk == ILDS:
-        return 0 <= wave - used <= max(left - 1, 0)
-    if walk == DDS:
-        return depth < wave - 1 or (depth == wave - 1) != is_first
-    return True
 
 
 @kernel
@@ -192,9 +135,7 @@ def _with(rules: RecordArray, value: tuple[int, int], worth: tuple[int, int], en
 
 
 @kernel
-def _hole(
-    profiles: Int64Array, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int
-) -> tuple[int, int]:
+def _hole(profiles: Int64Array, jobs: RecordArray, order: Int64Array, starts: Int64Array, now: int) -> tuple[int, int]:
     """Return which place of an order could be shifted into a hole, and when the hole begins; -1 for none (rule 14)."""
     for at in range(jobs.shape[0]):
         job, start, begin = order[at], starts[at], -1
@@ -214,26 +155,6 @@ def _hole(
 
 
 @kernel
-def _shifted(
-    at: int, hole: int, order: Int64Array, starts: Int64Array, changed: Int64Array
-) -> None:
-    """Write the order in which the job at a place moves right after those that start before the hole."""
-    length = 0
-    for place in range(at):
-        if starts[place] < hole:
-            changed[length] = order[place]
-            length += 1
-    changed[length] = order[at]
-    length += 1
-    for place in range(at):
-        if starts[place] >= hole:
-            changed[length] = order[place]
-            length += 1
-    for place in range(length, len(order)):
-        changed[place] = order[place]
-
-
-@kernel
 def _spent(rules: RecordArray, counts: RecordArray) -> int:
     """Return the count that the budget limits."""
     return int(counts[0].nodes if rules[0].counts_nodes else counts[0].iterations)
@@ -246,12 +167,10 @@ def search(
 ) -> None:  # fmt: skip
     """Search an order of the jobs near their own.
 
-    Args:
-        base: the profile on which they are placed, from ``now`` on; it is not changed.
-        counts: ``[1]`` of ``SEARCHED``, which the search increases (``found`` must be 0 before).
-        found: ``[KEPT, n]``: receives the last orders that were better than all before them, as indices into ``jobs``; number
-            k is in row k modulo ``KEPT``.
-        facts: ``[KEPT]`` of ``FOUND_ORDER``: receives the facts of these orders.
+    ``base``: the profile on which they are placed, from ``now`` on; it is not changed.  ``counts``: ``[1]`` of
+    ``SEARCHED``, which the search increases (``found`` must be 0 before).  ``found``: ``[KEPT, n]``: receives the last
+    orders that were better than all before them, as indices into ``jobs``; number k is in row k modulo ``KEPT``.
+    ``facts``: ``[KEPT]`` of ``FOUND_ORDER``: receives the facts of these orders.
     """
     count = jobs.shape[0]
     space = base[0, 0] + 2 * count + 4
@@ -260,7 +179,7 @@ def search(
         np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64), np.zeros((count + 1, 2), np.int64),
         np.zeros(count, np.bool_), np.full(2, FOREVER, np.int64),
     )  # fmt: skip
-    restore(base, walk.profiles[0])
+    copy_into(walk.profiles[0], base)
     if rules[0].objective == SLOWDOWN_THEN_END:
         walk.values[0, 1] = now
     until = _spent(rules, counts) + rules[0].budget
@@ -282,10 +201,12 @@ def search(
             if depth + 1 < count:
                 depth += 1
                 continue
-            _complete(now, jobs, rules, walk, counts, found, facts)
+            counts[0].iterations += 1
+            walk.best[0], walk.best[1] = walk.values[count, 0], walk.values[count, 1]
+            _keep(rules, jobs, walk.order, walk.starts, now, walk.best, walk.profiles[count], counts, found, facts)
             if rules[0].shifts:
-                _shift(now, jobs, rules, walk, np.empty((2, space), np.int64), np.empty((2, count), np.int64), counts, found,
-                facts)
+                scratch = np.empty((2, space), np.int64), np.empty((2, count), np.int64)
+                _shift(now, jobs, rules, walk, *scratch, counts, found, facts)
 
 
 @kernel
@@ -307,26 +228,13 @@ def _place(
         counts[0].pruned += left > 0
         return True
     walk.values[depth + 1, 0], walk.values[depth + 1, 1] = first, second
-    restore(walk.profiles[depth], walk.profiles[depth + 1])
+    copy_into(walk.profiles[depth + 1], walk.profiles[depth])
     add(walk.profiles[depth + 1], start, end, -jobs[job].procs)
     if left:
         walk.used[depth + 1] = walk.used[depth] + (not _is_first(walk.is_taken, job))
         walk.is_taken[job] = True
         walk.following[depth + 1] = 0
     return False
-
-
-@kernel
-def _complete(
-    now: int, jobs: RecordArray, rules: RecordArray, walk: Walk, counts: RecordArray, found: Int64Array,
-    facts: RecordArray,
-) -> None:  # fmt: skip
-    """Keep a complete order that is better than all before it."""
-    count = len(walk.order)
-    counts[0].iterations += 1
-    value = (walk.values[count, 0], walk.values[count, 1])
-    walk.best[0], walk.best[1] = value
-    _keep(rules, jobs, walk.order, walk.starts, now, value, walk.profiles[count], counts, found, facts)
 
 
 @kernel
@@ -340,14 +248,18 @@ def _is_first(is_taken: BoolArray, job: int) -> bool:
 
 @kernel
 def _next_child(walk: int, wave: int, depth: int, used: int, is_taken: BoolArray, begin: int) -> int:
-    """Return the next job, from ``begin`` on, with which a wave continues; -1 for none."""
+    """Return the next job, from ``begin`` on, with which a wave continues at a depth (from 0); -1 for none."""
     is_first = _is_first(is_taken, begin)
     count = len(is_taken)
     left = count - depth - 1
     for job in range(begin, count):
         if is_taken[job]:
             continue
-        if _may(walk, wave, depth, is_first, used + (not is_first), left):
+        if walk == ILDS:
+            may = 0 <= wave - used - (not is_first) <= max(left - 1, 0)
+        else:
+            may = walk == LEX or depth < wave - 1 or (depth == wave - 1) != is_first
+        if may:
             return job
         is_first = False
     return -1
@@ -360,18 +272,29 @@ def _shift(
 ) -> None:  # fmt: skip
     """Try the order in which a job moves into a hole that is slightly too short; keep it if it is better (rule 14).
 
-    Args:
-        profile, changed: scratch, of the size of a profile of the walk, and ``[2, n]``.
+    ``profile``, ``changed``: scratch, of the size of a profile of the walk, and ``[2, n]``.
     """
     at, hole = _hole(walk.profiles, jobs, walk.order, walk.starts, now)
     if at < 0:
         return
-    order, starts = changed[0], changed[1]
-    _shifted(at, hole, walk.order, walk.starts, order)
+    # The job moves right after those that start before the hole.
+    order, starts, length = changed[0], changed[1], 0
+    for place in range(at):
+        if walk.starts[place] < hole:
+            order[length] = walk.order[place]
+            length += 1
+    order[length] = walk.order[at]
+    length += 1
+    for place in range(at):
+        if walk.starts[place] >= hole:
+            order[length] = walk.order[place]
+            length += 1
+    for place in range(length, len(order)):
+        order[place] = walk.order[place]
     value = place_in_order(rules, jobs, order, now, walk.profiles[0], profile, starts)
     if _is_less(value, (walk.best[0], walk.best[1])):
         walk.best[0], walk.best[1] = value
-        _keep(rules, jobs, order, starts, now, value, profile, counts, found, facts)
+        _keep(rules, jobs, order, starts, now, walk.best, profile, counts, found, facts)
 
 
 @kernel
@@ -380,15 +303,12 @@ def place_in_order(
     starts: Int64Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Place the jobs of an order one after another; return their value.  ``profile`` receives what they leave of ``base``."""
-    restore(base, profile)
+    copy_into(profile, base)
     value = (0, now if rules[0].objective == SLOWDOWN_THEN_END else 0)
     for at in range(len(order)):
         job = order[at]
-        start = earliest(profile, jobs[job].procs, jobs[job].booked, now)
-        starts[at] = start
-        end = start + jobs[job].booked
-        add(profile, start, end, -jobs[job].procs)
-        value = _with(rules, value, _worth(rules, jobs, job, start, now), end)
+        starts[at] = start = book(profile, jobs[job].procs, jobs[job].booked, now)
+        value = _with(rules, value, _worth(rules, jobs, job, start, now), start + jobs[job].booked)
     return value
 
 
@@ -396,13 +316,11 @@ def place_in_order(
 def merged(now: int, base: Int64Array, jobs: RecordArray, line: Int64Array, rules: RecordArray, order: Int64Array) -> None:
     """Write an order: always next the job with the largest slowdown if placed now, of those in ``line`` only the first (rule 11).
 
-    Args:
-        line: indices into ``jobs`` of those that keep their order relative to each other, in that order.
-        order: ``[n]``, receives indices into ``jobs``.
+    ``line``: indices into ``jobs`` of those that keep their order relative to each other, in that order.  ``order``:
+    ``[n]``, receives indices into ``jobs``.
     """
     count, following = jobs.shape[0], 0
-    profile = np.empty((2, base[0, 0] + 2 * count + 4), np.int64)
-    restore(base, profile)
+    profile = copied(base, count)
     is_out = np.zeros(count, np.bool_)
     for job in line:
         is_out[job] = True
@@ -416,7 +334,7 @@ def merged(now: int, base: Int64Array, jobs: RecordArray, line: Int64Array, rule
             start = earliest(profile, jobs[job].procs, jobs[job].booked, now)
             over, under = slowdown(jobs, job, start, now, rules[0].share, rules[0].least)
             over = max(over, under)  # a slowdown is never below 1
-            if best < 0 or is_larger(over, under, best_over, best_under):
+            if best < 0 or is_less(best_over, best_under, over, under):
                 best, best_start, best_over, best_under = job, start, over, under
         is_out[best] = True
         if following < len(line) and line[following] == best:

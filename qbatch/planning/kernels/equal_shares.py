@@ -17,76 +17,52 @@ from qbatch.model.machine import Machine
 from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import (
-    NOBODY,
-    REFUSED_START,
-    RESIZE,
-    RESUME,
-    START,
-    SUSPEND,
-    TRY,
-    Instant,
-    JobColumns,
-    ScheduleTable,
-    StateTables,
-    record,
-)
+from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import RecordArray
 
 SHARER = record(
-    [
-        ("row", np.int64),  # ``NOBODY``: the slot is empty.
-        ("host", np.int64),  # the number of hosts: it waits for memory.
-        ("next", np.int64),  # the next slot on the list of the host, -1: none.
-        ("requested", np.int64),  # requested processors.
-        ("held", np.int64),  # bytes that it holds or waits for.
-        ("procs", np.int64),  # processors that it has now.
-        ("had", np.int64),  # processors before this pass; -1: it has not begun.
-        ("share", np.int64),  # its equal share; of a waiting job: the share that it would have.
-        ("owed", np.int64),  # processor-microseconds that are owed to it, by ``at`` of its host.
-        ("executed", np.int64),  # its executed time, by ``at`` of its host.
-        ("guest", np.int64),  # whether it is a trial run.
-        ("is_new", np.int64),  # whether it may get a trial run in this pass.
-    ]
+    "row",  # ``NOBODY``: the slot is empty.
+    "host",  # the number of hosts: it waits for memory.
+    "next",  # the next slot on the list of the host, -1: none.
+    "requested",  # requested processors.
+    "held",  # bytes that it holds or waits for.
+    "procs",  # processors that it has now.
+    "had",  # processors before this pass; -1: it has not begun.
+    "share",  # its equal share; of a waiting job: the share that it would have.
+    "owed",  # processor-microseconds that are owed to it, by ``at`` of its host.
+    "executed",  # its executed time, by ``at`` of its host.
+    "guest",  # whether it is a trial run.
+    "is_new",  # whether it may get a trial run in this pass.
 )
 """A job that waits or is on a host."""
 
-NO_GUEST, ON_IDLE, SQUEEZING = 0, 1, 2
+NO_TRIAL, ON_IDLE, SQUEEZING = 0, 1, 2
 """Trial runs: on processors that were idle, or on processors that other jobs gave up for it."""
 
 SHARED_HOST = record(
-    [
-        ("cpus", np.int64),
-        ("memory", np.int64),  # bytes; 0: not counted.
-        ("free_memory", np.int64),
-        ("is_closed", np.int64),
-        ("idle", np.int64),  # processors that no job has.
-        ("demand", np.int64),  # processors that all jobs there ask for.
-        ("guests", np.int64),  # processors of trial runs.
-        ("sharing", np.int64),  # number of jobs without trial runs.
-        ("owing", np.int64),  # number of these jobs to which something is owed.
-        ("at", np.int64),  # the instant up to which its account is updated.
-        ("last", np.int64),  # when it was last divided.
-        ("is_due", np.int64),  # whether it must be divided again.
-        ("is_stale", np.int64),  # whether its jobs changed since shares were found.
-        ("look_at", np.int64),  # when to look at it again.
-        ("is_touched", np.int64),  # whether its account was updated in this pass.
-        ("is_forced", np.int64),  # whether it is divided in this pass regardless of the interval.
-        ("first", np.int64),  # the slot of the first job there, -1: none.
-    ]
+    "cpus",
+    "memory",  # bytes; 0: not counted.
+    "free_memory",
+    "is_closed",
+    "idle",  # processors that no job has.
+    "demand",  # processors that all jobs there ask for.
+    "guests",  # processors of trial runs.
+    "sharing",  # number of jobs without trial runs.
+    "owing",  # number of these jobs to which something is owed.
+    "at",  # the instant up to which its account is updated.
+    "last",  # when it was last divided.
+    "is_due",  # whether it must be divided again.
+    "is_stale",  # whether its jobs changed since shares were found.
+    "look_at",  # when to look at it again.
+    "is_touched",  # whether its account was updated in this pass.
+    "is_forced",  # whether it is divided in this pass regardless of the interval.
+    "first",  # the slot of the first job there, -1: none.
 )
 """A host on which jobs have equal shares."""
 
-SHARES = record(
-    [
-        ("used", np.int64),  # number of slots used so far.
-        ("interval", np.int64),  # the shortest time between two divisions of a host.
-        ("long", np.int64),  # executed time after which a job gets all that it asks for; ``FOREVER``: never.
-        ("quantum", np.int64),  # the length of a trial run.
-        ("most_memory", np.int64),  # the most memory of a trial run.
-    ]
-)
-"""Totals and rules."""
+SHARES = record("used", "interval", "long", "quantum", "most_memory")
+"""The slots used so far, and rules: the shortest time between two divisions of a host; the executed time after which a
+job gets all that it asks for (``FOREVER``: never).  Then the length of a trial run, and its most memory."""
 
 
 class SharesState(NamedTuple):
@@ -112,9 +88,7 @@ _LEVELS = 64
 def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 64) -> SharesState:
     """Return the state of a machine before its first event.
 
-    Args:
-        rules: the values of ``counts`` from ``interval`` on.
-        slots: the initial space, in jobs.
+    ``rules``: the values of ``counts`` from ``interval`` on.  ``slots``: the initial space, in jobs.
     """
     hosts = np.zeros(len(machine.hosts) + 1, SHARED_HOST)
     for place, host in enumerate(machine.hosts):
@@ -123,11 +97,6 @@ def new_state(machine: Machine, rules: tuple[int, int, int, int], slots: int = 6
     hosts["first"], hosts["last"], hosts["look_at"] = -1, NEVER, FOREVER
     hosts[-1].is_closed = 1
     return SharesState(np.zeros(slots, SHARER), hosts, np.array([(0, *rules)], SHARES))
-
-
-def grown(state: SharesState) -> SharesState:
-    """Return the same state with space for twice as many jobs."""
-    return state._replace(jobs=np.concatenate([state.jobs, np.zeros_like(state.jobs)]))
 
 
 @kernel
@@ -151,7 +120,7 @@ def link(slot: int, host: int, state: SharesState) -> None:
         hosts[host].first = slot
     else:
         jobs[before].next = slot
-    if jobs[slot].guest == NO_GUEST:
+    if jobs[slot].guest == NO_TRIAL:
         hosts[host].sharing += 1
 
 
@@ -166,7 +135,7 @@ def unlink(slot: int, state: SharesState) -> None:
         while jobs[before].next != slot:
             before = jobs[before].next
         jobs[before].next = jobs[slot].next
-    if jobs[slot].guest == NO_GUEST:
+    if jobs[slot].guest == NO_TRIAL:
         hosts[host].sharing -= 1
 
 
@@ -181,7 +150,7 @@ def touch(now: int, host: int, state: SharesState) -> None:
         job = state.jobs[slot]
         if job.procs > 0:
             job.executed += length
-            if job.guest == NO_GUEST and job.executed - length <= counts.long < job.executed:
+            if job.guest == NO_TRIAL and job.executed - length <= counts.long < job.executed:
                 at.is_due = 1
         if job.owed > 0 or is_queue:
             job.owed = max(job.owed - (job.procs - job.share) * length, 0)
@@ -195,9 +164,7 @@ def touch(now: int, host: int, state: SharesState) -> None:
 def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -> int:
     """Add a waiting job and return its slot; the caller ensures that ``jobs`` has an empty one.
 
-    Args:
-        held: bytes that it asks for.
-        is_new: 1 if it may have a trial run in this pass, else 0.
+    ``held``: bytes that it asks for.  ``is_new``: 1 if it may have a trial run in this pass, else 0.
     """
     slot = slot_of(NOBODY, state)
     if slot < 0:
@@ -205,7 +172,7 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
         state.counts[0].used += 1
     job = state.jobs[slot]
     job.row, job.requested, job.held, job.procs, job.had, job.share = row, requested, held, 0, -1, 0
-    job.owed, job.executed, job.guest, job.is_new = 0, 0, NO_GUEST, is_new
+    job.owed, job.executed, job.guest, job.is_new = 0, 0, NO_TRIAL, is_new
     link(slot, state.hosts.shape[0] - 1, state)
     return slot
 
@@ -214,7 +181,7 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
 def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesState) -> None:
     """Move a waiting job to a host, with ``procs`` processors; the host must be divided again.
 
-    ``guest``: ``NO_GUEST``, ``ON_IDLE`` or ``SQUEEZING``.
+    ``guest``: ``NO_TRIAL``, ``ON_IDLE`` or ``SQUEEZING``.
     """
     touch(now, host, state)
     job, at = state.jobs[slot], state.hosts[host]
@@ -224,7 +191,7 @@ def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesS
     at.idle -= procs
     at.demand += job.requested
     at.free_memory -= job.held
-    at.guests += procs if guest != NO_GUEST else 0
+    at.guests += procs if guest != NO_TRIAL else 0
     at.owing += 1 if job.owed > 0 else 0
     at.is_due = at.is_stale = 1
 
@@ -241,7 +208,7 @@ def depart(now: int, row: int, state: SharesState) -> None:
         at.idle += job.procs
         at.demand -= job.requested
         at.free_memory += job.held
-        at.guests -= job.procs if job.guest != NO_GUEST else 0
+        at.guests -= job.procs if job.guest != NO_TRIAL else 0
         at.owing -= 1 if job.owed > 0 else 0
         at.is_due = at.is_stale = 1
         if job.guest == SQUEEZING:
@@ -254,7 +221,7 @@ def depart(now: int, row: int, state: SharesState) -> None:
 def belongs(slot: int, group: int, state: SharesState) -> bool:
     """Return whether a job of a host belongs to a group that shares processors."""
     job = state.jobs[slot]
-    if job.guest != NO_GUEST:
+    if job.guest != NO_TRIAL:
         return False
     return group == ALL or (job.owed > 0 or job.executed > state.counts[0].long) == (group == FAVOURED)
 
@@ -291,8 +258,7 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
 def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -> int:
     """Divide processors equally and return how many are used: no job gets more than it asks for; the remainder goes in order.
 
-    Args:
-        is_given: whether each job gets these processors now; otherwise they are only recorded as its share.
+    ``is_given``: whether each job gets these processors now; otherwise they are only recorded as its share.
     """
     level, spare = water_level(host, group, room, 0, state)
     given, slot = 0, state.hosts[host].first
@@ -358,22 +324,22 @@ def extra(host: int, state: SharesState) -> int:
 
 
 @kernel
-def could_hold(host: int, requested: int, held: int, is_guest: int, state: SharesState) -> bool:
+def could_hold(host: int, requested: int, held: int, is_trial: int, state: SharesState) -> bool:
     """Return whether an open host has the memory for a job, and as many processors as it asks for.
 
     A trial run needs them to be left when every other job keeps one processor, and every other trial run all that it has.
     """
     at = state.hosts[host]
-    least = requested + (at.sharing + at.guests if is_guest else 0)
+    least = requested + (at.sharing + at.guests if is_trial else 0)
     return bool(at.is_closed == 0 and at.cpus >= least and (at.memory == 0 or at.free_memory >= held))
 
 
 @kernel
-def best_ratio(requested: int, held: int, is_guest: int, state: SharesState) -> int:
+def best_ratio(requested: int, held: int, is_trial: int, state: SharesState) -> int:
     """Return the host with the most processors per requested one, including the new job; -1 if no host could hold the job."""
     best, most, least = -1, 0, 1
     for host in range(state.hosts.shape[0] - 1):
-        if could_hold(host, requested, held, is_guest, state):
+        if could_hold(host, requested, held, is_trial, state):
             size, demand = state.hosts[host].cpus - extra(host, state), state.hosts[host].demand + requested
             if best < 0 or size * least > most * demand:
                 best, most, least = host, size, demand
@@ -381,25 +347,14 @@ def best_ratio(requested: int, held: int, is_guest: int, state: SharesState) -> 
 
 
 @kernel
-def choose(requested: int, held: int, is_guest: int, state: SharesState) -> int:
+def choose(requested: int, held: int, is_trial: int, state: SharesState) -> int:
     """Return the host for a job: the one with the fewest free processors that suffice, else by the ratio; -1 for none."""
     best = -1
     for host in range(state.hosts.shape[0] - 1):
         idle = state.hosts[host].idle
         if requested <= idle and (best < 0 or idle < state.hosts[best].idle):
-            best = host if could_hold(host, requested, held, is_guest, state) else best
-    return best if best >= 0 else best_ratio(requested, held, is_guest, state)
-
-
-@kernel
-def most_memory(state: SharesState) -> int:
-    """Return the most memory that is free on an open host; unbounded if memory is not counted."""
-    most = -1
-    for host in range(state.hosts.shape[0] - 1):
-        at = state.hosts[host]
-        if at.is_closed == 0:
-            most = max(most, FOREVER if at.memory == 0 else at.free_memory)
-    return most
+            best = host if could_hold(host, requested, held, is_trial, state) else best
+    return best if best >= 0 else best_ratio(requested, held, is_trial, state)
 
 
 @kernel
@@ -408,15 +363,18 @@ def place(now: int, state: SharesState) -> None:
 
     A job that found no host in an earlier pass finds one only after memory was given back, or a host opened.
     """
-    jobs, hosts = state.jobs, state.hosts
-    most, slot = most_memory(state), hosts[hosts.shape[0] - 1].first
+    jobs, hosts, most = state.jobs, state.hosts, -1
+    for host in range(hosts.shape[0] - 1):
+        if hosts[host].is_closed == 0:
+            most = max(most, FOREVER if hosts[host].memory == 0 else hosts[host].free_memory)
+    slot = hosts[hosts.shape[0] - 1].first
     while slot >= 0:
         job = jobs[slot]
         after = job.next
         if job.held <= most:
             host = choose(job.requested, job.held, 0, state)
             if host >= 0:
-                enter(now, slot, host, min(job.requested, hosts[host].idle), NO_GUEST, state)
+                enter(now, slot, host, min(job.requested, hosts[host].idle), NO_TRIAL, state)
         slot = after
 
 
@@ -451,7 +409,7 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
     slot, last = at.first, NOBODY if spare == 0 else FOREVER
     while slot >= 0 and spare > 0:
         job = state.jobs[slot]
-        if job.guest == NO_GUEST and job.requested > reached:
+        if job.guest == NO_TRIAL and job.requested > reached:
             spare -= 1
             last = job.row if spare == 0 else last
         slot = job.next
@@ -489,7 +447,7 @@ def next_look(now: int, host: int, state: SharesState) -> int:
         job = state.jobs[slot]
         if job.owed > 0 and job.procs > job.share:
             found = min(found, now - (-job.owed // (job.procs - job.share)))
-        if job.guest == NO_GUEST and job.procs > 0 and job.executed <= long:
+        if job.guest == NO_TRIAL and job.procs > 0 and job.executed <= long:
             longest = max(longest, job.executed)
         slot = job.next
     return min(found, now + long - longest + 1) if longest >= 0 and long < FOREVER else found
@@ -548,15 +506,15 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
             action.row, action.host, action.procs, action.until, action.parts = row, job.host, procs, -1, 0
             action.held = job.held if state.hosts[job.host].memory > 0 else 0
             if procs == 0:
-                action.kind, action.held = SUSPEND, 1
+                action.kind, action.held = tables.SUSPEND, 1
             elif had > 0:
-                action.kind = RESIZE
+                action.kind = tables.RESIZE
             elif had == 0:
-                action.kind = RESUME
-            elif job.guest == NO_GUEST:
-                action.kind = START
+                action.kind = tables.RESUME
+            elif job.guest == NO_TRIAL:
+                action.kind = tables.START
             else:
-                action.kind, action.until = TRY, now + state.counts[0].quantum
+                action.kind, action.until = tables.TRY, now + state.counts[0].quantum
             job.had = procs
             count += 1
     return count
@@ -575,7 +533,7 @@ def decide_shares(
         depart(now, row, memory)
         come(row, jobs.procs[row], jobs.asked[tables.MEMORY, row], 0, memory)
     for row in range(instant.first_arrived, instant.arrived):
-        if done.start[row] != REFUSED_START:
+        if done.start[row] != tables.REFUSED_START:
             come(row, jobs.procs[row], jobs.asked[tables.MEMORY, row], 1, memory)
     state.counts[0].timer = share_pass(now, memory)
     return int(write_changes(now, memory, state.actions))

@@ -39,14 +39,7 @@ def _break_at(times: Int64Array, free: Int64Array, state: Int64Array, instant: i
 
 @kernel
 def add_part(
-    times: Int64Array,
-    free: Int64Array,
-    state: Int64Array,
-    start: int,
-    end: int,
-    host: int,
-    procs: int,
-    memory: int,
+    times: Int64Array, free: Int64Array, state: Int64Array, start: int, end: int, host: int, procs: int, memory: int
 ) -> None:
     """Add processors and memory (negative to reserve) of a host over ``[start, end)``."""
     if end <= start:
@@ -59,44 +52,32 @@ def add_part(
 
 
 @kernel
-def _lowest(
-    times: Int64Array, free: Int64Array, state: Int64Array, first: int, start: int, end: int, hosts: Int64Array
-) -> None:
-    """Set ``hosts`` to the least that is free at any time in ``[start, end)``; ``first``: the segment that contains ``start``."""
-    for host in range(hosts.shape[2]):
-        hosts[FREE, CPUS, host] = free[first, CPUS, host]
-        hosts[FREE, MEMORY, host] = free[first, MEMORY, host]
-    segment = first + 1
+def _lower(times: Int64Array, free: Int64Array, state: Int64Array, segment: int, end: int, hosts: Int64Array) -> None:
+    """Lower what is free on ``hosts`` to the least that is free from a segment on and before ``end``."""
     while segment < state[0] and times[segment] < end:
-        for host in range(hosts.shape[2]):
-            hosts[FREE, CPUS, host] = min(hosts[FREE, CPUS, host], free[segment, CPUS, host])
-            hosts[FREE, MEMORY, host] = min(hosts[FREE, MEMORY, host], free[segment, MEMORY, host])
+        for resource in (CPUS, MEMORY):
+            for host in range(hosts.shape[2]):
+                hosts[FREE, resource, host] = min(hosts[FREE, resource, host], free[segment, resource, host])
         segment += 1
 
 
 @kernel
 def earliest_chunks(
-    times: Int64Array,
-    free: Int64Array,
-    state: Int64Array,
-    heads: RecordArray,
-    types: RecordArray,
-    shape: int,
-    duration: int,
-    not_before: int,
-    hosts: Int64Array,
-    taken: Int64Array,
-) -> int:
+    times: Int64Array, free: Int64Array, state: Int64Array, heads: RecordArray, types: RecordArray, shape: int,
+    duration: int, not_before: int, hosts: Int64Array, taken: Int64Array,
+) -> int:  # fmt: skip
     """Return the first instant from which the chunks of a shape fit for ``duration``; ``taken``: the placement.
 
     Candidates are ``not_before`` and the starts of the segments after it: at no other instant do resources become free.
     """
     for segment in range(state[0]):
-        is_last = segment + 1 == state[0]
-        if not is_last and times[segment + 1] <= not_before:
+        if segment + 1 < state[0] and times[segment + 1] <= not_before:
             continue
         start = max(times[segment], not_before)
-        _lowest(times, free, state, segment, start, start + duration, hosts)
+        for resource in (CPUS, MEMORY):
+            for host in range(hosts.shape[2]):
+                hosts[FREE, resource, host] = free[segment, resource, host]
+        _lower(times, free, state, segment + 1, start + duration, hosts)
         if place_chunks(heads, types, shape, hosts, taken):
             return int(start)
     return FOREVER
@@ -104,26 +85,15 @@ def earliest_chunks(
 
 @kernel
 def chunks_fit(
-    times: Int64Array,
-    free: Int64Array,
-    state: Int64Array,
-    heads: RecordArray,
-    types: RecordArray,
-    shape: int,
-    start: int,
-    end: int,
-    now_free: Int64Array,
-    hosts: Int64Array,
-    taken: Int64Array,
-) -> bool:
+    times: Int64Array, free: Int64Array, state: Int64Array, heads: RecordArray, types: RecordArray, shape: int,
+    start: int, end: int, now_free: Int64Array, hosts: Int64Array, taken: Int64Array,
+) -> bool:  # fmt: skip
     """Return whether a shape fits over ``[start, end)`` and into what is free right now; ``taken``: the placement."""
-    for host in range(hosts.shape[2]):
-        hosts[FREE, CPUS, host] = now_free[CPUS, host]
-        hosts[FREE, MEMORY, host] = now_free[MEMORY, host]
-    for segment in range(state[0]):
-        is_last = segment + 1 == state[0]
-        if times[segment] < end and (is_last or times[segment + 1] > start):
-            for host in range(hosts.shape[2]):
-                hosts[FREE, CPUS, host] = min(hosts[FREE, CPUS, host], free[segment, CPUS, host])
-                hosts[FREE, MEMORY, host] = min(hosts[FREE, MEMORY, host], free[segment, MEMORY, host])
+    for resource in (CPUS, MEMORY):
+        for host in range(hosts.shape[2]):
+            hosts[FREE, resource, host] = now_free[resource, host]
+    segment = 0
+    while segment + 1 < state[0] and times[segment + 1] <= start:
+        segment += 1
+    _lower(times, free, state, segment, end, hosts)
     return place_chunks(heads, types, shape, hosts, taken)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
-from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, has_room, reset
+from qbatch.planning.kernels.profile import FOREVER, add, booked, earliest, fits, has_room, reset
 from qbatch.planning.kernels.tables import AMOUNTS, CPUS, END, FREE, HOST, MEMORY, THERE, Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
 
@@ -143,16 +142,6 @@ def earliest_start(
 
 
 @kernel
-def stands(
-    row: int, host: int, at: int, now: int, duration: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
-) -> bool:
-    """Return whether an earlier reservation can stay where it is."""
-    if at < now or hosts[THERE, CPUS, host] < asked[CPUS, row]:
-        return False
-    return stays_free(row, host, at, at + duration, asked, hosts, free)
-
-
-@kernel
 def change(
     row: int, host: int, start: int, end: int, sign: int, asked: Int64Array, hosts: Int64Array, free: Int64Array
 ) -> None:
@@ -193,14 +182,11 @@ def host_pass(
 ) -> tuple[int, int]:  # fmt: skip
     """Make one pass; return the number of started jobs and the number of reservations.
 
-    Args:
-        hosts: the free and the total amounts; not changed.
-        parts: of the running jobs, of which ``instant.parts`` are in use.
-        rows: in the order of the scan; the first ``holders`` hold the first of ``reserved`` from earlier passes, which only
-            move earlier.
-        is_stopping: the pass ends at the first job that does not fit.
-        reserved: receives the row, host and start of each reservation.
-        started, places: receive the rows that start, and their hosts.
+    ``hosts``: the free and the total amounts; not changed.  ``parts``: of the running jobs, of which ``instant.parts``
+    are in use.  ``rows``: in the order of the scan; the first ``holders`` hold the first of ``reserved`` from earlier
+    passes, which only move earlier.  ``is_stopping``: the pass ends at the first job that does not fit.  ``reserved``:
+    receives the row, host and start of each reservation.  ``started``, ``places``: receive the rows that start, and
+    their hosts.
     """
     now, asked, estimate, hosts, held = instant.now, jobs.asked, jobs.estimate, hosts.copy(), reserved[:, :holders].copy()
     count, kept, running = 0, 0, instant.parts
@@ -237,12 +223,11 @@ def host_pass(
                     change(begun, places[other], now + estimate[begun], FOREVER, 1, asked, hosts, free)
             duration = booked(estimate[row])
             at, host = earliest_start(row, now, duration, asked, hosts, free)
-            if (
-                place < holders
-                and held[AT, place] <= at
-                and stands(row, held[WHERE, place], held[AT, place], now, duration, asked, hosts, free)
-            ):
-                at, host = held[AT, place], held[WHERE, place]
+            if place < holders and now <= held[AT, place] <= at:  # the earlier reservation stays, if it can
+                own, own_at = held[WHERE, place], held[AT, place]
+                is_open = hosts[THERE, CPUS, own] >= asked[CPUS, row]
+                if is_open and stays_free(row, own, own_at, own_at + duration, asked, hosts, free):
+                    at, host = own_at, own
             if at < FOREVER:
                 is_reserved[host] = True
                 reserve(row, host, at, now, -1, asked, estimate, hosts, free)

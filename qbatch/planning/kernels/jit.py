@@ -43,15 +43,10 @@ _OBJECT_CALLS = 1000
 """The number of calls of a kernel as object code, each some ten microseconds slower than by Numba, before Numba is loaded."""
 
 
-def kernel_sources() -> list[Path]:
-    """Return every file that may hold a kernel: those in the ``kernels`` folders."""
-    return sorted(_PACKAGE.glob("*/kernels/*.py"))
-
-
 def sources_hash() -> str:
     """Return a short hash over the sources of all kernels and the versions of the compiler."""
     digest = hashlib.sha256(f"numba {version('numba')} llvmlite {version('llvmlite')}".encode())
-    for path in kernel_sources():
+    for path in sorted(_PACKAGE.glob("*/kernels/*.py")):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -85,37 +80,16 @@ def _check_ours(folder: Path) -> None:
     if not reason and is_of_another(found):
         reason = f"it belongs to user {found.st_uid}"
     if not reason and found.st_mode & 0o077:  # otherwise others cannot enter it
-        unsafe = next((path for path in (folder, *folder.rglob("*")) if _is_open(path)), None)
-        reason = "" if unsafe is None else f"others may write to {'it' if unsafe == folder else unsafe}"
+        for path in (folder, *folder.rglob("*")):
+            with suppress(FileNotFoundError):  # another process has just renamed it
+                if others_may_write(path.stat()):
+                    reason = f"others may write to {'it' if path == folder else path}"
+                    break
     if reason:
         raise InputError(
             f"{folder}: the compiled kernels there are not run: {reason}; take that right away (chmod go-w) and remove the "
             "folder, which is made again, or set QBATCH_CACHE to a folder of your own"
         )
-
-
-def _is_open(path: Path) -> bool:
-    try:
-        return others_may_write(path.stat())
-    except FileNotFoundError:  # another process has just renamed it
-        return False
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _forget_old_caches(root: Path, current: Path) -> None:
-    others = [path for path in root.glob("kernels-*") if path != current and path.is_dir()]
-    # Another process may be removing the same folders.
-    with suppress(OSError):
-        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in others[_KEPT_CACHES - 1 :]:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 @cache
@@ -133,12 +107,15 @@ def cache_folder() -> Path | None:
     try:
         _made(folder)
         _check_ours(folder)
+        tempfile.TemporaryFile(dir=folder).close()  # whether it can be written
     except OSError:
         return None
-    if not _writable(folder):
-        return None
     if is_new:
-        _forget_old_caches(folder.parent, folder)
+        with suppress(OSError):  # another process may be removing the same folders
+            others = [path for path in folder.parent.glob("kernels-*") if path != folder and path.is_dir()]
+            others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+            for path in others[_KEPT_CACHES - 1 :]:
+                shutil.rmtree(path, ignore_errors=True)
     return folder
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from qbatch.planning.kernels.host_pass import AT, ROW, WHERE, fits_any, host_pass
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
-from qbatch.planning.kernels.order import BYPASS, in_order, priorities, stable_order
+from qbatch.planning.kernels.order import BYPASS, in_order, priorities, sorted_by
 from qbatch.planning.kernels.orders import PRIORITY, SJF_BEHIND
-from qbatch.planning.kernels.passes import easy_pass, fcfs_pass, hybrid_pass
+from qbatch.planning.kernels.passes import PoolList, fcfs_pass
 from qbatch.planning.kernels.tables import (
     AMOUNTS,
     CPUS,
@@ -30,55 +30,19 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Float64Array, Int64Array
 
 
-class PoolList(NamedTuple):
-    """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a working
-    profile (:mod:`profile`)."""
-
-    order: int
-    depth: int
-    profile: Int64Array
-
-
-@inlined_kernel
-def stopping_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
-                  started: Int64Array) -> int:  # fmt: skip
-    """Make one pass over ``waiting[head:tail]`` that stops at the first job that does not fit (FCFS)."""
-    return fcfs_pass(waiting, instant.head, instant.tail, jobs.procs, instant.free, started)
-
-
-@inlined_kernel
-def shadow_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
-                started: Int64Array) -> int:  # fmt: skip
-    """Make one pass that looks ahead by the shadow time of one job (EASY)."""
-    return easy_pass(
-        instant.now, waiting, instant.head, instant.tail, instant.scan_from, jobs.procs, jobs.estimate, instant.free,
-        parts[END], parts[PROCS], instant.parts, started,
-    )  # fmt: skip
-
-
-@inlined_kernel
-def profile_pass(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
-                 started: Int64Array) -> int:  # fmt: skip
-    """Make one pass that looks ahead by a profile with reservations."""
-    return hybrid_pass(
-        instant.now, waiting, instant.head, instant.tail, rules.depth, jobs.procs, jobs.estimate, rules.profile, instant.free,
-        parts[END], parts[PROCS], instant.parts, started,
-    )  # fmt: skip
-
-
 @cache
 def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., int]:
     """Return the pass of a list scheduler of a pool; ``is_ordered``: the queue is sorted before it."""
 
     @allocating_kernel
-    def pass_in_order(rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array,
-                      started: Int64Array) -> int:  # fmt: skip
+    def pass_in_order(
+        rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array, started: Int64Array
+    ) -> int:
         behind = 0
         if rules.order == SJF_BEHIND:
-            behind = fcfs_pass(waiting, instant.head, instant.tail, jobs.procs, instant.free, started) + 1
-        rows = in_order(
-            rules.order, instant.now, waiting[instant.head : instant.tail], behind, jobs.submit, jobs.estimate
-        )
+            behind = fcfs_pass(rules, instant, jobs, waiting, parts, started) + 1
+        queue = waiting[instant.head : instant.tail]
+        rows = in_order(rules.order, instant.now, queue, behind, jobs.submit, jobs.estimate)
         whole = Instant(
             instant.now, instant.free, 0, rows.shape[0], 0, instant.parts, instant.first_arrived, instant.arrived, 0, 0
         )
@@ -157,13 +121,8 @@ def list_pass(
     instant: Instant, jobs: JobColumns, waiting: Int64Array, hosts: Int64Array, parts: Int64Array, started: Int64Array,
     places: Int64Array, memory: HostList,
 ) -> int:  # fmt: skip
-    """Make one pass over ``rows``; write the rows that start into ``started`` and their hosts into ``places``, and return
-    their number.
-
-    Args:
-        hosts: the free and the total amounts of the hosts.
-        parts: the running jobs in order of expected end, as for :func:`host_pass`; ``instant.parts`` are in use.
-    """
+    """Make one pass over the queue; write the rows that start into ``started`` and their hosts into ``places``, and
+    return their number.  ``hosts``, ``parts``: as for :func:`host_pass`."""
     looked = looked_through(instant.now, jobs, waiting[instant.head : instant.tail], 0, memory)
     count, kept = host_pass(
         instant, jobs, hosts, parts, looked, memory.depth, memory.is_stopping, memory.holders[HELD], memory.held, started, places
@@ -232,16 +191,25 @@ def looked_through(now: int, jobs: JobColumns, rows: Int64Array, behind: int, me
     """Return waiting rows, given in order of sequence, in the order of a scan: the holders of reservations come first,
     the oldest before the others.
 
-    Args:
-        behind: for the order ``SJF_BEHIND``, the number of rows that stay in order of sequence.
+    ``behind``: for the order ``SJF_BEHIND``, the number of rows that stay in order of sequence.
     """
     if memory.order == PRIORITY:
-        found = stable_order(-row_priorities(now, jobs, rows, memory))
-        for place in range(found.shape[0]):
-            found[place] = rows[found[place]]
+        found = sorted_by(-row_priorities(now, jobs, rows, memory), rows)
     else:
         found = in_order(memory.order, now, rows, behind, jobs.submit, jobs.estimate)
-    return holders_first(found, memory.held, memory.holders[HELD]) if memory.holders[HELD] > 0 else found
+    holders, held = memory.holders[HELD], memory.held
+    if holders == 0:
+        return found
+    ordered, count = np.empty(rows.shape[0], np.int64), holders
+    ordered[:holders] = held[ROW, :holders]
+    for row in found:
+        is_holder = False
+        for place in range(holders):
+            is_holder = is_holder or held[ROW, place] == row
+        if not is_holder:
+            ordered[count] = row
+            count += 1
+    return ordered
 
 
 @allocating_kernel
@@ -252,23 +220,6 @@ def row_priorities(now: int, jobs: JobColumns, rows: Int64Array, memory: HostLis
         for place in range(rows.shape[0]):
             passed_by[place] = memory.bypasses[rows[place]]
     return priorities(now, rows, jobs.submit, jobs.procs, jobs.asked[MEMORY], jobs.estimate, passed_by, memory.weights)
-
-
-@allocating_kernel
-def holders_first(rows: Int64Array, held: Int64Array, holders: int) -> Int64Array:
-    """Return the rows with the holders of reservations first, the oldest before the others."""
-    found = np.empty(rows.shape[0], np.int64)
-    for place in range(holders):
-        found[place] = held[ROW, place]
-    count = holders
-    for row in rows:
-        is_holder = False
-        for place in range(holders):
-            is_holder = is_holder or held[ROW, place] == row
-        if not is_holder:
-            found[count] = row
-            count += 1
-    return found
 
 
 @kernel

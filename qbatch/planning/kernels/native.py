@@ -204,6 +204,8 @@ def keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[An
 
 
 def _keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[Any, ...]) -> None:
+    from llvmlite import binding
+
     word, codegen, symbol = _result_word(result.signature.return_type), result.library.codegen, result.fndesc.llvm_func_name
     target = _file(folder, name, variant, codegen.magic_tuple())
     if word is None or target.exists():
@@ -212,25 +214,19 @@ def _keep(folder: Path, name: str, variant: str, result: Any, arguments: tuple[A
     takes = ["ptr" if str(part.type).endswith("*") else str(part.type) for part in module.get_function(symbol).arguments]
     if takes != ["ptr", "ptr", *(_IN_LLVM[type(part)] for part in _flattened(arguments))]:
         return
-    _strip(module, symbol, codegen._tm)
-    needed = {part.name for part in (*module.functions, *module.global_variables) if part.is_declaration}
-    if not all(one.startswith("llvm.") or one in _runtime_symbols() or hasattr(ctypes.pythonapi, one) for one in needed):
-        return
-    content = f"{symbol}\n{word}\n".encode() + codegen._tm.emit_object(module)
-    _write(target, hashlib.sha256(content).digest() + content)
-
-
-def _strip(module: Any, symbol: str, machine: Any) -> None:
-    """Keep in a module only one function and what it uses."""
-    from llvmlite import binding
-
+    # Only the function and what it uses stay in the module.
     for part in (*module.functions, *module.global_variables):
         if not part.is_declaration:
             part.linkage = "external" if part.name == symbol else "internal"
     manager = binding.create_new_module_pass_manager()
     manager.add_global_dead_code_eliminate_pass()
     manager.add_strip_dead_prototype_pass()
-    manager.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
+    manager.run(module, binding.create_pass_builder(codegen._tm, binding.create_pipeline_tuning_options()))
+    needed = {part.name for part in (*module.functions, *module.global_variables) if part.is_declaration}
+    if not all(one.startswith("llvm.") or one in _runtime_symbols() or hasattr(ctypes.pythonapi, one) for one in needed):
+        return
+    content = f"{symbol}\n{word}\n".encode() + codegen._tm.emit_object(module)
+    _write(target, hashlib.sha256(content).digest() + content)
 
 
 def find(folder: Path, name: str, variant: str) -> Loaded | None:

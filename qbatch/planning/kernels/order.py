@@ -58,6 +58,32 @@ def stable_order(keys: Int64Array | Float64Array) -> Int64Array:
     return order
 
 
+@allocating_kernel
+def sorted_by(keys: Int64Array | Float64Array, rows: Int64Array) -> Int64Array:
+    """Return ``rows`` in ascending order of their ``keys``, ties in order of index."""
+    order = stable_order(keys)
+    for place in range(order.shape[0]):
+        order[place] = rows[order[place]]
+    return order
+
+
+@kernel
+def is_less(first: int, over: int, second: int, under: int) -> bool:
+    """Return whether ``first / over`` is less than ``second / under``, exactly, without products that could overflow.
+
+    Numerators are at least 0, denominators positive.
+    """
+    while True:
+        left, right = first // over, second // under
+        if left != right:
+            return left < right
+        first, second = first % over, second % under
+        if first == 0 or second == 0:
+            return first < second
+        # The remainders are proper fractions: they compare like their inverses, in reverse.
+        first, over, second, under = under, second, over, first
+
+
 WAIT, XFACTOR, WIDTH, SPACE, BOTH, BYPASS = range(6)
 """Indices of the weights: wait (hours), expansion factor, processors, memory, the larger of both, bypasses."""
 
@@ -70,15 +96,9 @@ MEMORY_OF_A_PROCESSOR = 358.4
 
 @allocating_kernel
 def priorities(
-    now: int,
-    rows: Int64Array,
-    submit: Int64Array,
-    procs: Int64Array,
-    memory: Int64Array,
-    estimate: Int64Array,
-    bypasses: Float64Array,
-    weights: Float64Array,
-) -> Float64Array:
+    now: int, rows: Int64Array, submit: Int64Array, procs: Int64Array, memory: Int64Array, estimate: Int64Array,
+    bypasses: Float64Array, weights: Float64Array,
+) -> Float64Array:  # fmt: skip
     """Return the priority of each row at this instant (docs/spec/papers.md 3.7, item 4): doubles from integers.
 
     ``bypasses``: how often other jobs bypassed each row, one entry per row of ``rows``.
@@ -113,9 +133,8 @@ def in_order(
     """
     if order == FCFS:
         return rows.copy()
-    count = rows.shape[0]
-    keys = np.empty(count, np.float64)
-    for place in range(count):
+    keys = np.empty(rows.shape[0], np.float64)
+    for place in range(rows.shape[0]):
         row = rows[place]
         if order == LXF:
             length = max(estimate[row], SHORTEST_EXPANDED)
@@ -125,7 +144,4 @@ def in_order(
         else:
             # Microseconds up to 2^53 (285 years) are exact in a double.
             keys[place] = estimate[row]
-    result = stable_order(keys)
-    for place in range(count):
-        result[place] = rows[result[place]]
-    return result
+    return sorted_by(keys, rows)

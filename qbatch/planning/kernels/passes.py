@@ -1,48 +1,50 @@
-"""One scheduling pass of each memoryless policy, over arrays: called by the live engine and by the replay loop.
+"""One scheduling pass over a pool of each memoryless policy, called by the live engine and by the replay loop.
 
-A pass reads the waiting rows in the order of the policy, ``waiting[begin:end]``, and the free processors.  If it plans ahead,
-it also reads the running jobs sorted by expected end: ``ends`` and ``amounts``, of which ``running`` are in use and which have
-space for all that may start.  It writes the rows that start now into ``started``, in the order of their starts, enters
+A pass reads the waiting rows in the order of the policy (``head`` to ``tail`` of ``waiting``) and the free processors.
+If it plans ahead, it also reads the running jobs sorted by expected end (``END`` and ``PROCS`` of ``parts``, which has
+space for all that may start).  It writes the rows that start now into ``started``, in the order of their starts, enters
 them among the running jobs, and returns their number.
 """
 
 from __future__ import annotations
 
-from qbatch.planning.kernels.jit import kernel
-from qbatch.planning.kernels.plan import booked
-from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, earliest, fits, reset
+from typing import NamedTuple
+
+from qbatch.planning.kernels.jit import inlined_kernel, kernel
+from qbatch.planning.kernels.profile import FOREVER, FREE, TIME, add, book, booked, fits, reset
 from qbatch.planning.kernels.running import enter
+from qbatch.planning.kernels.tables import END, PROCS, Instant, JobColumns
 from qbatch.planning.kernels.types import Int64Array
 
 
-@kernel
-def fcfs_pass(waiting: Int64Array, begin: int, end: int, procs: Int64Array, free: int, started: Int64Array) -> int:
+class PoolList(NamedTuple):
+    """A list scheduler of a pool: the order of the queue (:mod:`orders`), how many jobs get a reservation, and a
+    working profile (:mod:`profile`) of at least three segments per running or reserved job."""
+
+    order: int
+    depth: int
+    profile: Int64Array
+
+
+@inlined_kernel
+def fcfs_pass(
+    rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array, started: Int64Array
+) -> int:
     """Start jobs in order while they fit; stop at the first that does not.  The pass needs no expected ends."""
-    count = 0
-    for place in range(begin, end):
+    free, count = instant.free, 0
+    for place in range(instant.head, instant.tail):
         row = waiting[place]
-        if procs[row] > free:
+        if jobs.procs[row] > free:
             break
-        free -= procs[row]
+        free -= jobs.procs[row]
         started[count] = row
         count += 1
     return count
 
 
-@kernel
+@inlined_kernel
 def easy_pass(
-    now: int,
-    waiting: Int64Array,
-    begin: int,
-    end: int,
-    scan_from: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    free: int,
-    ends: Int64Array,
-    amounts: Int64Array,
-    running: int,
-    started: Int64Array,
+    rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array, started: Int64Array
 ) -> int:
     """EASY backfilling (Feitelson and Weil 1998, Fig. 5; Lifka 1995).
 
@@ -51,12 +53,14 @@ def easy_pass(
     The rest is scanned once: a job starts if it fits now and either ends by the shadow time or uses extra
     processors only.
 
-    ``scan_from``: the first index that the backfill scan has to look at, usually ``begin``.  It is the first new arrival
-    when only arrivals happened since the last pass and the order is of arrival.  A job that could not start then cannot
-    start now: free and extra are no larger, the shadow time is no later.
+    ``scan_from`` of the instant is the first index that the backfill scan has to look at, usually ``head``.  It is the
+    first new arrival when only arrivals happened since the last pass and the order is of arrival.  A job that could not
+    start then cannot start now: free and extra are no larger, the shadow time is no later.
     """
+    now, free, end, running = instant.now, instant.free, instant.tail, instant.parts
+    procs, estimate, ends, amounts = jobs.procs, jobs.estimate, parts[END], parts[PROCS]
     count = 0
-    for place in range(begin, end):
+    for place in range(instant.head, end):
         row = waiting[place]
         amount = procs[row]
         if amount > free:
@@ -65,8 +69,8 @@ def easy_pass(
         enter(ends, amounts, running + count, now + estimate[row], amount)
         started[count] = row
         count += 1
-    head = begin + count
-    first = max(scan_from, head + 1)
+    head = instant.head + count
+    first = max(instant.scan_from, head + 1)
     if free == 0 or first >= end:
         return count
     wanted = procs[waiting[head]]
@@ -101,32 +105,21 @@ def easy_pass(
     return count
 
 
-@kernel
+@inlined_kernel
 def hybrid_pass(
-    now: int,
-    waiting: Int64Array,
-    begin: int,
-    end: int,
-    depth: int,
-    procs: Int64Array,
-    estimate: Int64Array,
-    profile: Int64Array,
-    free: int,
-    ends: Int64Array,
-    amounts: Int64Array,
-    running: int,
-    started: Int64Array,
+    rules: PoolList, instant: Instant, jobs: JobColumns, waiting: Int64Array, parts: Int64Array, started: Int64Array
 ) -> int:
     """Make one scan that gives each of the first ``depth`` jobs that cannot start a reservation.
 
-    ``profile`` is scratch space for at least three segments per running or reserved job.  Depth 1 is EASY, a depth as long as
-    the queue is conservative backfilling from scratch (Feitelson and Weil 1998, Fig. 2); depth 0 starts whatever
-    fits.  A start is tested with the literal estimate; a reservation books at least a second.
+    Depth 1 is EASY, a depth as long as the queue is conservative backfilling from scratch (Feitelson and Weil 1998,
+    Fig. 2); depth 0 starts whatever fits.  A start is tested with the literal estimate; a reservation books at least a
+    second.
     """
+    now, free, running, depth, profile = instant.now, instant.free, instant.parts, rules.depth, rules.profile
+    procs, estimate, ends, amounts = jobs.procs, jobs.estimate, parts[END], parts[PROCS]
     fill_profile(profile, now, free, ends, amounts, running)
-    count = 0
-    reserved = 0
-    for place in range(begin, end):
+    count = reserved = 0
+    for place in range(instant.head, instant.tail):
         row = waiting[place]
         amount = procs[row]
         finish = now + estimate[row]
@@ -136,14 +129,11 @@ def hybrid_pass(
             enter(ends, amounts, running + count, finish, amount)
             started[count] = row
             count += 1
-            if free == 0 and reserved >= depth:
-                break
         elif reserved < depth:
-            start = earliest(profile, amount, booked(estimate[row]), now)
-            add(profile, start, start + booked(estimate[row]), -amount)
+            book(profile, amount, booked(estimate[row]), now)
             reserved += 1
-            if free == 0 and reserved >= depth:
-                break
+        if free == 0 and reserved >= depth:
+            break
     return count
 
 

@@ -2,10 +2,8 @@
 
 Source: Feitelson and Weil 1998, sections 2.1 and 2.2; the order of events at one instant is that of docs/design.md.
 
-A job is a *row*: its number in order of sequence.  ``enqueue`` gives an arriving row the earliest reservation,
-moving no other job; ``release`` returns the unused tail of a booking.  ``compress`` is one sweep over the queue in
-which each job is lifted out and put back at the earliest feasible instant.  ``next_start`` and ``take_due`` return
-the rows that are due to start.
+A job is a *row*: its number in order of sequence.  ``compress`` is one sweep over the queue in which each job is lifted
+out and put back at the earliest feasible instant.
 
 **What a sweep may skip.**  A queued job stands at the earliest instant that was feasible when the sweep last
 looked at it.  It can move only if processors were *released* since, at an instant before its start, and only if enough of them
@@ -29,16 +27,17 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.entries import uncompiled
 from qbatch.planning.kernels.jit import allocating_kernel, inlined_kernel, kernel
-from qbatch.planning.kernels.live import uncompiled
-from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.order import sorted_by
 from qbatch.planning.kernels.profile import (
     FOREVER,
     FREE,
     TIME,
     add,
+    book,
+    booked,
     forget_before,
-    has_room,
     highest_between,
     new_profile,
     segment_at,
@@ -47,49 +46,28 @@ from qbatch.planning.kernels.profile import (
 from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
-SHORTEST_BOOKING = 1_000_000
-"""A reservation books at least one second (docs/design.md, "The meaning of one instant")."""
-
-PLANNED = record(
-    [
-        ("procs", np.int64),
-        ("booked", np.int64),  # how long the row books.
-        ("row", np.int64),  # negative: it has left.
-        ("start", np.int64),  # its planned start.
-        ("shape_place", np.int64),  # the index of its shape.
-    ]
-)
-"""A waiting row."""
+PLANNED = record("procs", "booked", "row", "start", "shape_place")
+"""A waiting row (``row`` negative: it has left), how long it books, its planned start, and the index of its shape."""
 
 SHAPE = record(
-    [
-        ("procs", np.int64),
-        ("booked", np.int64),
-        ("bound", np.int64),  # no window of it begins before this instant.
-        ("seen", np.int64),  # the number of releases that ``bound`` takes into account.
-        ("sweep", np.int64),  # the sweep of these results.
-        ("last", np.int64),  # the planned start of its last job that the sweep looked at and did not move.
-    ]
+    "procs",
+    "booked",
+    "bound",  # no window of it begins before this instant.
+    "seen",  # the number of releases that ``bound`` takes into account.
+    "sweep",  # the sweep of these results.
+    "last",  # the planned start of its last job that the sweep looked at and did not move.
 )
 """The results for jobs of equal shape."""
 
-SPAN = record([("begin", np.int64), ("end", np.int64)])
+SPAN = record("begin", "end")
 """A span in which processors were released."""
 
 RELEASES = 1024
 """The number of released spans that are kept one by one; more are joined into one that covers them."""
 
-IN_USE = record(
-    [
-        ("queued", np.int64),  # entries of the queue.
-        ("gone", np.int64),  # rows among them that have left.
-        ("starts", np.int64),  # entries of the heap.
-        ("released", np.int64),  # released spans.
-        ("shapes", np.int64),  # shapes known.
-        ("sweeps", np.int64),  # sweeps made.
-    ]
-)
-"""The numbers of entries in use of the arrays of a plan."""
+IN_USE = record("queued", "gone", "starts", "released", "shapes", "sweeps")
+"""The numbers of entries of a plan: of the queue, of its rows that have left, of the heap, of the released spans, of the
+known shapes.  Then the number of sweeps made."""
 
 
 class PlanTables(NamedTuple):
@@ -112,30 +90,9 @@ class PlanTables(NamedTuple):
 
 
 @kernel
-def table_size(rows: int) -> int:
-    """Return the length of a hash table for ``rows`` shapes: a power of two, at most half full."""
-    slots = 64
-    while slots < 2 * rows:
-        slots *= 2
-    return slots
-
-
-@kernel
-def booked(estimate: int) -> int:
-    """Return the length of a reservation for this estimate, in microseconds."""
-    return max(estimate, SHORTEST_BOOKING)
-
-
-@kernel
 def queued(counts: RecordArray) -> int:
     """Return the number of waiting rows."""
     return int(counts[0].queued - counts[0].gone)
-
-
-@kernel
-def has_room_to_sweep(profile: Int64Array, counts: RecordArray, additions: int) -> bool:
-    """Return whether the profile has space for a sweep (at most two additions per waiting row) and ``additions`` more."""
-    return has_room(profile, additions + 2 * queued(counts))
 
 
 @allocating_kernel
@@ -148,23 +105,6 @@ def waiting_places(queue: RecordArray, counts: RecordArray) -> Int64Array:
             found[count] = place
             count += 1
     return found
-
-
-@kernel
-def earlier_than_told(queue: RecordArray, counts: RecordArray, told: Int64Array, found: Int64Array) -> int:
-    """Write the rows with a planned start earlier than promised, and that start, in order of arrival; it is the new promise.
-
-    ``found[n, 2]`` has space for all that wait; return how many are in use.
-    """
-    count = 0
-    for place in range(counts[0].queued):
-        row = queue[place].row
-        if row >= 0 and queue[place].start < told[row]:
-            told[row] = queue[place].start
-            found[count, 0] = row
-            found[count, 1] = queue[place].start
-            count += 1
-    return count
 
 
 @kernel
@@ -183,9 +123,7 @@ def _note_start(
         kept = 0
         for entry in range(counts[0].starts):
             if _holds(queue, place, starts, entry):
-                instant = starts[entry, heap.INSTANT]
-                row = starts[entry, heap.ROW]
-                heap.push(starts, kept, instant, row)
+                heap.push(starts, kept, starts[entry, heap.INSTANT], starts[entry, heap.ROW])
                 kept += 1
         counts[0].starts = kept
     heap.push(starts, counts[0].starts, start, queue[where].row)
@@ -223,9 +161,12 @@ def _slot(table: Int64Array, procs: int, duration: int) -> int:
 
 @allocating_kernel
 def rehashed(shapes: RecordArray, count: int) -> Int64Array:
-    """Return a hash table for ``count`` known shapes, of the size that ``shapes`` has space for."""
-    table = np.full(table_size(shapes.shape[0]), -1, np.int64)
-    mask = table.shape[0] - 1
+    """Return a hash table for ``count`` known shapes: its length is a power of two, at least twice that of
+    ``shapes``."""
+    slots = 64
+    while slots < 2 * shapes.shape[0]:
+        slots *= 2
+    table, mask = np.full(slots, -1, np.int64), slots - 1
     for shape in range(count):
         slot = _slot(table, shapes[shape].procs, shapes[shape].booked)
         while table[slot] >= 0:
@@ -247,20 +188,8 @@ def _shape_of(shapes: RecordArray, table: Int64Array, counts: RecordArray, procs
     shape = counts[0].shapes
     counts[0].shapes = shape + 1
     table[slot] = shape
-    shapes[shape].procs = procs
-    shapes[shape].booked = duration
-    shapes[shape].sweep = -1
+    shapes[shape].procs, shapes[shape].booked, shapes[shape].sweep = procs, duration, -1
     return int(shape)
-
-
-@kernel
-def _bound(shapes: RecordArray, released: RecordArray, counts: RecordArray, shape: int, now: int) -> int:
-    """Return an instant before which no window of the shape begins, by the results of this sweep."""
-    duration = shapes[shape].booked
-    bound = shapes[shape].bound
-    for span in range(shapes[shape].seen, counts[0].released):
-        bound = min(bound, released[span].begin - duration + 1)
-    return int(max(bound, now))
 
 
 @kernel
@@ -291,52 +220,41 @@ def _earlier_start(
 
 @kernel
 def enqueue(
-    queue: RecordArray,
-    place: Int64Array,
-    shapes: RecordArray,
-    table: Int64Array,
-    starts: Int64Array,
-    counts: RecordArray,
-    profile: Int64Array,
-    row: int,
-    procs: int,
-    estimate: int,
-    now: int,
-) -> int:
+    queue: RecordArray, place: Int64Array, shapes: RecordArray, table: Int64Array, starts: Int64Array,
+    counts: RecordArray, profile: Int64Array, row: int, procs: int, estimate: int, now: int,
+) -> int:  # fmt: skip
     """Add a row to the queue with the earliest reservation that moves no other job; return its planned start."""
     duration = booked(estimate)
     where = counts[0].queued
     counts[0].queued = where + 1
-    queue[where].row = row
-    queue[where].procs = procs
-    queue[where].booked = duration
+    queue[where].row, queue[where].procs, queue[where].booked = row, procs, duration
     queue[where].shape_place = _shape_of(shapes, table, counts, procs, duration)
     place[row] = where
-    start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
-    add(profile, start, start + duration, -procs)
+    start = book(profile, procs, duration, now)
     _note_start(queue, place, starts, counts, where, start)
-    return int(start)
+    return start
 
 
 @allocating_kernel
-def sweep(
-    queue: RecordArray,
-    place: Int64Array,
-    shapes: RecordArray,
-    starts: Int64Array,
-    released: RecordArray,
-    counts: RecordArray,
-    profile: Int64Array,
-    order: Int64Array,
-    now: int,
-) -> None:
-    """Put the rows at the indices ``order``, one after another, at their earliest feasible instants.
+def compress(
+    queue: RecordArray, place: Int64Array, shapes: RecordArray, starts: Int64Array, released: RecordArray,
+    counts: RecordArray, profile: Int64Array, by_start: bool, now: int,
+) -> None:  # fmt: skip
+    """Put the waiting rows, one after another, at their earliest feasible instants.
 
-    As in every sweep below, the caller ensures that the profile has space for two additions per waiting row.
+    The caller ensures that the profile has space for two additions per waiting row.
+
+    ``by_start``: in order of the planned starts before the sweep, ties by sequence, not in order of arrival.  Lifting
+    jobs out and putting them back one by one then equals placing all again in that order on a profile of the running
+    jobs: a later job does not prevent an earlier start.  So no job is delayed, and the paper's fallback never acts.
     """
-    earliest_released = FOREVER
-    latest_released = now
-    most_free = 0
+    order = waiting_places(queue, counts)
+    if by_start:
+        planned_starts = np.empty(order.shape[0], np.int64)
+        for entry in range(order.shape[0]):
+            planned_starts[entry] = queue[order[entry]].start
+        order = sorted_by(planned_starts, order)
+    earliest_released, latest_released, most_free = FOREVER, now, 0
     for span in range(counts[0].released):
         start = max(released[span].begin, now)
         if start < released[span].end:
@@ -356,7 +274,10 @@ def sweep(
             continue
         duration = queue[where].booked
         if is_known:
-            bound = _bound(shapes, released, counts, shape, now)
+            bound = shapes[shape].bound
+            for span in range(shapes[shape].seen, counts[0].released):
+                bound = min(bound, released[span].begin - duration + 1)
+            bound = max(bound, now)
             start = _earlier_start(profile, procs, duration, planned, bound, latest_released, now)
         else:
             # Anything that became free for this row begins less than its duration before the first release.
@@ -383,47 +304,6 @@ def sweep(
 
 
 @allocating_kernel
-def compress(
-    queue: RecordArray,
-    place: Int64Array,
-    shapes: RecordArray,
-    starts: Int64Array,
-    released: RecordArray,
-    counts: RecordArray,
-    profile: Int64Array,
-    now: int,
-) -> None:
-    """Make one sweep in order of arrival."""
-    sweep(queue, place, shapes, starts, released, counts, profile, waiting_places(queue, counts), now)
-
-
-@allocating_kernel
-def compress_by_start(
-    queue: RecordArray,
-    place: Int64Array,
-    shapes: RecordArray,
-    starts: Int64Array,
-    released: RecordArray,
-    counts: RecordArray,
-    profile: Int64Array,
-    now: int,
-) -> None:
-    """Make one sweep in order of the planned starts before the sweep, ties by sequence.
-
-    Lifting jobs out and putting them back one by one equals placing all again in that order on a profile of the
-    running jobs: a later job does not prevent an earlier start.  So no job is delayed, and the paper's fallback never acts.
-    """
-    arrived = waiting_places(queue, counts)
-    planned = np.empty(arrived.shape[0], np.int64)
-    for entry in range(arrived.shape[0]):
-        planned[entry] = queue[arrived[entry]].start
-    order = stable_order(planned)
-    for entry in range(order.shape[0]):
-        order[entry] = arrived[order[entry]]
-    sweep(queue, place, shapes, starts, released, counts, profile, order, now)
-
-
-@allocating_kernel
 def replan(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, profile: Int64Array, now: int
 ) -> None:
@@ -445,10 +325,7 @@ def place_anew(
     """Give the whole queue, in order of arrival, the earliest reservations on a profile that contains none of theirs."""
     counts[0].starts = 0
     for where in waiting_places(queue, counts):
-        procs = queue[where].procs
-        duration = queue[where].booked
-        start = window_between(profile, procs, duration, now, FOREVER, FOREVER)
-        add(profile, start, start + duration, -procs)
+        start = book(profile, queue[where].procs, queue[where].booked, now)
         _note_start(queue, place, starts, counts, where, start)
 
 
@@ -460,9 +337,7 @@ def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts
         heap.pop(starts, count)
         count -= 1
     counts[0].starts = count
-    if count == 0:
-        return FOREVER
-    return int(starts[0, heap.INSTANT])
+    return int(starts[0, heap.INSTANT]) if count > 0 else FOREVER
 
 
 @kernel
@@ -485,14 +360,25 @@ def hand_out(
     queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, told: Int64Array, now: int, news: Int64Array,
     due: Int64Array,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """End a pass: record new promises, move all due rows to ``due`` (:func:`take_due`); return the number of both, and the
-    next start."""
-    told_now = earlier_than_told(queue, counts, told, news)
-    count = 0
+    """End a pass: make new promises, and move all due rows to ``due`` (:func:`take_due`).
+
+    ``told``: by row, the promised start.  ``news``: ``[n, 2]``, receives the rows with a planned start earlier than
+    promised, in order of arrival, and that start.
+
+    Returns:
+        The number of new promises and of due rows, and the next start.
+    """
+    promised = count = 0
+    for where in range(counts[0].queued):
+        row, start = queue[where].row, queue[where].start
+        if row >= 0 and start < told[row]:
+            told[row] = news[promised, 1] = start
+            news[promised, 0] = row
+            promised += 1
     while True:
         row = take_due(queue, place, starts, counts, now)
         if row == NOBODY:
-            return told_now, count, next_start(queue, place, starts, counts)
+            return promised, count, next_start(queue, place, starts, counts)
         due[count] = row
         count += 1
 
@@ -521,11 +407,12 @@ COMPRESS_NONE, COMPRESS_ARRIVAL, COMPRESS_START, COMPRESS_SCRATCH = 0, 1, 2, 3
 
 def new_plan(rows: int, procs: int, now: int) -> PlanTables:
     """Return an empty plan with space for ``rows`` rows, on a machine on which no job runs."""
+    shapes = np.zeros(rows, SHAPE)
     return PlanTables(
         queue=np.zeros(rows, PLANNED),
         place=np.full(rows, NOBODY, np.int64),
-        shapes=np.zeros(rows, SHAPE),
-        table=np.full(uncompiled(table_size)(rows), -1, np.int64),
+        shapes=shapes,
+        table=uncompiled(rehashed)(shapes, 0),
         starts=np.zeros((2 * rows + 64, 2), np.int64),
         released=np.zeros(RELEASES, SPAN),
         counts=np.zeros(1, IN_USE),
@@ -549,16 +436,14 @@ def conservative(compression: int) -> Callable[..., int]:
             release(released, counts, profile, now, start[row] + booked(estimate[row]), jobs.procs[row])
             is_early = is_early or now < start[row] + estimate[row]
         if is_early and queued(counts) > 0:
-            if compression == COMPRESS_ARRIVAL:
-                compress(queue, place, shapes, starts, released, counts, profile, now)
-            elif compression == COMPRESS_START:
-                compress_by_start(queue, place, shapes, starts, released, counts, profile, now)
-            elif compression == COMPRESS_SCRATCH:
+            if compression == COMPRESS_SCRATCH:
                 replan(queue, place, starts, counts, profile, now)
                 for where in range(counts[0].queued):
                     row = queue[where].row
                     if row >= 0:
                         promise[row] = min(promise[row], queue[where].start)
+            elif compression != COMPRESS_NONE:
+                compress(queue, place, shapes, starts, released, counts, profile, compression == COMPRESS_START, now)
         for row in range(instant.first_arrived, instant.arrived):
             done.first_promise[row] = enqueue(
                 queue, place, shapes, table, starts, counts, profile, row, jobs.procs[row], estimate[row], now

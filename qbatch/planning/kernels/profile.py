@@ -25,6 +25,9 @@ from qbatch.planning.kernels.types import Int64Array
 FOREVER = 1 << 62
 """An instant after every instant that a log can hold (146,000 years in microseconds)."""
 
+SHORTEST_BOOKING = 1_000_000
+"""A reservation books at least one second (docs/design.md, "The meaning of one instant")."""
+
 TIME, FREE = 0, 1
 """Rows of a profile: the start of each segment in microseconds, and what is free in it."""
 
@@ -55,10 +58,24 @@ def has_room(profile: Int64Array, additions: int) -> bool:
 def grown(profile: Int64Array) -> Int64Array:
     """Return the same profile with twice the space."""
     bigger = np.zeros((2, 2 * profile.shape[1]), np.int64)
-    for segment in range(profile[0, 0] + 1):
-        bigger[TIME, segment] = profile[TIME, segment]
-        bigger[FREE, segment] = profile[FREE, segment]
+    copy_into(bigger, profile)
     return bigger
+
+
+@allocating_kernel
+def copied(profile: Int64Array, additions: int) -> Int64Array:
+    """Return a copy of a profile with space for ``additions`` calls of :func:`add`."""
+    copy = np.empty((2, profile[0, 0] + 2 * additions + 16), np.int64)
+    copy_into(copy, profile)
+    return copy
+
+
+@kernel
+def copy_into(copy: Int64Array, profile: Int64Array) -> None:
+    """Copy the function of ``profile`` into a profile that has the space."""
+    for segment in range(profile[0, 0] + 1):
+        copy[TIME, segment] = profile[TIME, segment]
+        copy[FREE, segment] = profile[FREE, segment]
 
 
 @kernel
@@ -73,12 +90,6 @@ def segment_at(profile: Int64Array, instant: int) -> int:
         else:
             high = middle
     return low
-
-
-@kernel
-def free_at(profile: Int64Array, instant: int) -> int:
-    """Return the free amount at ``instant``."""
-    return int(profile[FREE, segment_at(profile, instant)])
 
 
 @kernel
@@ -165,11 +176,23 @@ def window_between(profile: Int64Array, amount: int, duration: int, low: int, hi
 
 @kernel
 def earliest(profile: Int64Array, amount: int, duration: int, not_before: int) -> int:
-    """Return the first instant at or after ``not_before`` from which ``amount`` stays free for ``duration``.
-
-    ``FOREVER`` if there is none.
-    """
+    """Return the first instant from ``not_before`` on from which ``amount`` stays free for ``duration``; ``FOREVER``
+    for none."""
     return int(window_between(profile, amount, duration, not_before, FOREVER, FOREVER))
+
+
+@kernel
+def booked(estimate: int) -> int:
+    """Return the length of a reservation for this estimate, in microseconds."""
+    return max(estimate, SHORTEST_BOOKING)
+
+
+@kernel
+def book(profile: Int64Array, amount: int, duration: int, not_before: int) -> int:
+    """Reserve ``amount`` for ``duration`` at the earliest instant, and return it."""
+    start = int(window_between(profile, amount, duration, not_before, FOREVER, FOREVER))
+    add(profile, start, start + duration, -amount)
+    return start
 
 
 @kernel

@@ -5,8 +5,6 @@ host and with which preempted jobs.  :func:`decide_quanta` does both, around the
 
 Source: Chiang and Vernon, "Production Job Scheduling for Parallel Shared Memory Systems", IPDPS 2001, sections 2.4 and 3;
 exact readings in docs/spec/papers.md 3.4.  Jobs are preempted by the smallest slowdown, compared in whole numbers.
-
-In the names below ``guest`` is a job on trial and ``victims`` are the jobs that it preempts.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.host_pass import all_free, most_free, taken
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.lists import HostList, forget_holders, list_pass
-from qbatch.planning.kernels.order import stable_order
+from qbatch.planning.kernels.order import is_less, stable_order
 from qbatch.planning.kernels.tables import (
     CPUS,
     FREE,
@@ -38,31 +36,21 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.planning.kernels.verbs import book, time_left
 
-HOST, PROCS, TOTAL, EXECUTED, ROW = 0, 1, 2, 3, 4
-"""Rows of ``victims``: the jobs that may be preempted, by sequence.  Host (-1: it is gone), processors, time in the system, time
-executed (at least 1, in the same unit), and row."""
+HOST, PROCS, TOTAL, EXECUTED, ROW = range(5)
+"""Rows of ``preemptible``: the jobs that may be preempted, by sequence.  Host (-1: it is preempted), processors, time
+in the system, time executed (at least 1, in the same unit), and row."""
 
-VICTIM_ROWS = 5
-"""The number of rows of ``victims``."""
+QUANTUM = record("trial", "idle", "begin", "end", "is_over")
+"""One trial run: its job, its processors beyond those of the preempted jobs, when it began, its end by the estimate and
+the quantum.  Then whether it is over and its preempted jobs wait for their closed host."""
 
-QUANTUM = record(
-    [
-        ("guest", np.int64),
-        ("idle", np.int64),  # its processors beyond those of the preempted jobs.
-        ("begin", np.int64),
-        ("end", np.int64),  # the end by the job's estimate and the quantum.
-        ("is_over", np.int64),  # the trial run is over; its preempted jobs wait for their closed host.
-    ]
-)
-"""One trial run and what it was given."""
-
-SUSPENDED = record([("row", np.int64), ("guest", np.int64)])
+SUSPENDED = record("row", "trial")
 """A preempted job, and the trial run for which it is suspended."""
 
-SHOWN = record([("row", np.int64), ("end", np.int64), ("procs", np.int64)])
+SHOWN = record("row", "end", "procs")
 """A job as an inner policy sees it: running, until when, on how many processors."""
 
-ASLEEP, QUANTA = 0, 1
+SUSPENSIONS, QUANTA = 0, 1
 """Indices into ``counts``: the number of suspended jobs, and of quanta."""
 
 OVERDUE = 1_000_000
@@ -77,7 +65,7 @@ class QuantaTables(NamedTuple):
     ``suspended[.]`` of ``SUSPENDED``; of each, ``counts[2]`` are in use.
 
     Scratch: ``hosts[2, 2, H]``, first as the inner policy sees them, then as its pass left them; ``shown[.]`` of ``SHOWN``;
-    ``victims[5, P]`` and ``chosen[P]``.
+    ``preemptible[5, P]`` and ``chosen[P]``.
     """
 
     quantum: int
@@ -89,7 +77,7 @@ class QuantaTables(NamedTuple):
     counts: Int64Array
     hosts: Int64Array
     shown: RecordArray
-    victims: Int64Array
+    preemptible: Int64Array
     chosen: Int64Array
 
 
@@ -101,33 +89,19 @@ class QuantaAroundList(NamedTuple):
     parts: Int64Array
 
 
-@kernel
-def is_less(first: int, over: int, second: int, under: int) -> bool:
-    """Return whether ``first / over`` is less than ``second / under``; all are positive, and no product overflows."""
-    while True:
-        left, right = first // over, second // under
-        if left != right:
-            return left < right
-        first, second = first % over, second % under
-        if first == 0 or second == 0:
-            return first < second
-        # The remainders are proper fractions: they compare like their inverses, in reverse.
-        first, over, second, under = under, second, over, first
-
-
 @allocating_kernel
-def by_slowdown(victims: Int64Array) -> Int64Array:
-    """Return the indices of ``victims`` by the smallest slowdown, ties by sequence.
+def by_slowdown(preemptible: Int64Array) -> Int64Array:
+    """Return the indices of ``preemptible`` by the smallest slowdown, ties by sequence.
 
     Doubles sort all but near equals; whole numbers decide.
     """
-    order = stable_order(victims[TOTAL] / victims[EXECUTED])
+    order = stable_order(preemptible[TOTAL] / preemptible[EXECUTED])
     for place in range(1, order.shape[0]):
         moved, to = order[place], place
-        total, executed = victims[TOTAL, moved], victims[EXECUTED, moved]
+        total, executed = preemptible[TOTAL, moved], preemptible[EXECUTED, moved]
         while to > 0:
             before = order[to - 1]
-            other, divisor = victims[TOTAL, before], victims[EXECUTED, before]
+            other, divisor = preemptible[TOTAL, before], preemptible[EXECUTED, before]
             is_later = is_less(total, executed, other, divisor)
             if not is_later and (moved > before or is_less(other, divisor, total, executed)):
                 break
@@ -138,44 +112,42 @@ def by_slowdown(victims: Int64Array) -> Int64Array:
 
 
 @kernel
-def make_room(
-    host: int, procs: int, room: int, victims: Int64Array, order: Int64Array, chosen: Int64Array
+def choose_preempted(
+    host: int, procs: int, free: int, preemptible: Int64Array, order: Int64Array, chosen: Int64Array
 ) -> tuple[int, int]:
     """Choose jobs to preempt on a host, in order, until enough is free; return how much is free, and how many are chosen."""
     count = 0
     for place in order:
-        if room >= procs:
+        if free >= procs:
             break
-        if victims[HOST, place] == host:
+        if preemptible[HOST, place] == host:
             chosen[count] = place
             count += 1
-            room += victims[PROCS, place]
-    return room, count
+            free += preemptible[PROCS, place]
+    return free, count
 
 
 @kernel
-def guest_host(
-    procs: int, memory: int, hosts: Int64Array, victims: Int64Array, order: Int64Array, chosen: Int64Array
+def trial_host(
+    procs: int, memory: int, hosts: Int64Array, preemptible: Int64Array, order: Int64Array, chosen: Int64Array
 ) -> tuple[int, int]:
     """Return the host of a trial run, -1 for none, and the number of jobs to preempt there.
 
     It is the host with the fewest processors left over, then with the fewest preempted jobs, then the first.
 
-    Args:
-        memory: of the trial run if memory counts, bytes.
-        hosts: ``[2, 2, H]``, the free and the total amounts (:mod:`tables`).
-        order: indices into ``victims``, in the order in which jobs are preempted.
-        chosen: receives the indices of the preempted jobs.
+    ``memory``: of the trial run if memory counts, bytes.  ``hosts``: ``[2, 2, H]``, the free and the total amounts
+    (:mod:`tables`).  ``order``: indices into ``preemptible``, in the order in which jobs are preempted.  ``chosen``:
+    receives the indices of the preempted jobs.
     """
     best, least, fewest = -1, 0, 0
     for host in range(hosts.shape[2]):
         if hosts[THERE, CPUS, host] < procs or (hosts[THERE, MEMORY, host] > 0 and hosts[FREE, MEMORY, host] < memory):
             continue
-        room, count = make_room(host, procs, hosts[FREE, CPUS, host], victims, order, chosen)
-        if room >= procs and (best < 0 or room < least or (room == least and count < fewest)):
-            best, least, fewest = host, room, count
+        free, count = choose_preempted(host, procs, hosts[FREE, CPUS, host], preemptible, order, chosen)
+        if free >= procs and (best < 0 or free < least or (free == least and count < fewest)):
+            best, least, fewest = host, free, count
     if best >= 0:
-        make_room(best, procs, hosts[FREE, CPUS, best], victims, order, chosen)
+        choose_preempted(best, procs, hosts[FREE, CPUS, best], preemptible, order, chosen)
     return best, fewest
 
 
@@ -222,11 +194,11 @@ def begin_pass(
     """
     for place in range(memory.counts[QUANTA]):
         quantum = memory.quanta[place]
-        if not quantum.is_over and state.runs[quantum.guest].since < 0:
+        if not quantum.is_over and state.runs[quantum.trial].since < 0:
             quantum.is_over = 1
-            memory.had[quantum.guest] = now - quantum.begin
+            memory.had[quantum.trial] = now - quantum.begin
     shown = show_quanta(now, jobs, state, done, memory)
-    return resume_victims(state, done, memory), shown
+    return resume_preempted(state, done, memory), shown
 
 
 @kernel
@@ -243,10 +215,10 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
                 hosts[what, resource, host] = state.hosts[what, resource, host]
     for place in range(memory.counts[QUANTA]):
         quantum = memory.quanta[place]
-        guest, kept = quantum.guest, 0
-        for other in range(memory.counts[ASLEEP]):
+        trial, kept = quantum.trial, 0
+        for other in range(memory.counts[SUSPENSIONS]):
             row = memory.suspended[other].row
-            if memory.suspended[other].guest == guest:
+            if memory.suspended[other].trial == trial:
                 procs = state.runs[row].procs
                 resumes = now if goes_on(quantum.is_over, row, state, done) else max(quantum.end, now)
                 resumes += time_left(state.runs[row], jobs.procs[row], jobs.estimate[row])
@@ -255,9 +227,9 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
                 kept += procs
         if not quantum.is_over:
             # A job that is removed while preempted leaves its used processors to the trial run.
-            quantum.idle = max(quantum.idle, jobs.procs[guest] - kept)
-            shown = show(guest, quantum.end, quantum.idle, shown, memory)
-            hosts[FREE, CPUS, done.host[guest]] += jobs.procs[guest] - quantum.idle
+            quantum.idle = max(quantum.idle, jobs.procs[trial] - kept)
+            shown = show(trial, quantum.end, quantum.idle, shown, memory)
+            hosts[FREE, CPUS, done.host[trial]] += jobs.procs[trial] - quantum.idle
     for host in range(hosts.shape[2]):
         # Processors count as busy if a job waits there that an earlier policy has suspended.
         hosts[FREE, CPUS, host] = max(hosts[FREE, CPUS, host], 0)
@@ -265,9 +237,9 @@ def show_quanta(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTa
 
 
 @kernel
-def goes_on(is_over: int, victim: int, state: StateTables, done: ScheduleTable) -> bool:
+def goes_on(is_over: int, row: int, state: StateTables, done: ScheduleTable) -> bool:
     """Return whether a preempted job resumes now: the trial run is over, and the host is open."""
-    return is_over != 0 and state.hosts[THERE, CPUS, done.host[victim]] > 0
+    return is_over != 0 and state.hosts[THERE, CPUS, done.host[row]] > 0
 
 
 @kernel
@@ -279,25 +251,25 @@ def show(row: int, end: int, procs: int, count: int, memory: QuantaTables) -> in
 
 
 @kernel
-def resume_victims(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+def resume_preempted(state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
     """Resume the jobs preempted for trial runs that are over, on their own processors, and forget the quanta that are done;
     return the number of actions."""
     counts, count, left = memory.counts, 0, 0
     for place in range(counts[QUANTA]):
         quantum, kept = memory.quanta[place], 0
         is_left = not quantum.is_over
-        for other in range(counts[ASLEEP]):
-            victim = memory.suspended[other]
-            is_its_own = victim.guest == quantum.guest
-            if is_its_own and goes_on(quantum.is_over, victim.row, state, done):
-                run = state.runs[victim.row]
-                write(RESUME, victim.row, done.host[victim.row], run.procs, run.held, -1, count, state)
+        for other in range(counts[SUSPENSIONS]):
+            preempted = memory.suspended[other]
+            is_its_own = preempted.trial == quantum.trial
+            if is_its_own and goes_on(quantum.is_over, preempted.row, state, done):
+                run = state.runs[preempted.row]
+                write(RESUME, preempted.row, done.host[preempted.row], run.procs, run.held, -1, count, state)
                 count += 1
             else:
                 is_left = is_left or is_its_own
-                memory.suspended[kept] = victim
+                memory.suspended[kept] = preempted
                 kept += 1
-        counts[ASLEEP] = kept
+        counts[SUSPENSIONS] = kept
         if is_left:
             memory.quanta[left] = quantum
             left += 1
@@ -342,16 +314,16 @@ def serve_all(
         if memory.had[row] >= 0 or (memory.protect < 0 and jobs.procs[row] > most):
             continue
         if known < 0 and memory.protect >= 0:
-            known = find_victims(now, jobs, state, done, memory)
-            order = by_slowdown(memory.victims[:, :known].copy())
+            known = find_preemptible(now, jobs, state, done, memory)
+            order = by_slowdown(memory.preemptible[:, :known].copy())
         count = serve(now, row, order, count, jobs, state, memory)
     return count
 
 
 @kernel
-def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
-    """Write the jobs that may be preempted to ``victims``; return their number."""
-    count, victims = 0, memory.victims
+def find_preemptible(now: int, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: QuantaTables) -> int:
+    """Write the jobs that may be preempted to ``preemptible``; return their number."""
+    count, preemptible = 0, memory.preemptible
     for place in range(state.counts[0].running):
         row = state.running[place]
         run = state.runs[row]
@@ -360,8 +332,9 @@ def find_victims(now: int, jobs: JobColumns, state: StateTables, done: ScheduleT
             executed += now - run.since + max(memory.had[row], 0)
             if rest > 0:  # if another policy has resized the job, both count on each processor
                 total, executed = total * run.procs, executed * run.procs + rest
-            victims[HOST, count], victims[PROCS, count], victims[ROW, count] = done.host[row], run.procs, row
-            victims[TOTAL, count], victims[EXECUTED, count] = total, executed
+            preemptible[HOST, count], preemptible[ROW, count] = done.host[row], row
+            preemptible[PROCS, count] = run.procs
+            preemptible[TOTAL, count], preemptible[EXECUTED, count] = total, executed
             count += 1
     return count
 
@@ -372,24 +345,23 @@ def serve(
 ) -> int:  # fmt: skip
     """Start a trial run of a waiting job if there is a host for it; return the number of actions.
 
-    Args:
-        order: indices into ``victims``, in the order in which jobs are preempted.
+    ``order``: indices into ``preemptible``, in the order in which jobs are preempted.
     """
     hosts, counts = memory.hosts, memory.counts
     need = min(jobs.asked[MEMORY, row], memory.memory)
-    host, taken = guest_host(jobs.procs[row], need, hosts, memory.victims, order, memory.chosen)
+    host, taken = trial_host(jobs.procs[row], need, hosts, memory.preemptible, order, memory.chosen)
     if host < 0:
         return count
     for place in memory.chosen[:taken]:
-        victim = memory.victims[ROW, place]
-        memory.victims[HOST, place] = -1
-        suspended = memory.suspended[counts[ASLEEP]]
-        suspended.row, suspended.guest = victim, row
-        counts[ASLEEP] += 1
-        write(SUSPEND, victim, host, 0, 1, -1, count, state)
+        preempted = memory.preemptible[ROW, place]
+        memory.preemptible[HOST, place] = -1
+        suspended = memory.suspended[counts[SUSPENSIONS]]
+        suspended.row, suspended.trial = preempted, row
+        counts[SUSPENSIONS] += 1
+        write(SUSPEND, preempted, host, 0, 1, -1, count, state)
         count += 1
     quantum, held = memory.quanta[counts[QUANTA]], need if hosts[THERE, MEMORY, host] > 0 else 0
-    quantum.guest, quantum.idle = row, min(hosts[FREE, CPUS, host], jobs.procs[row])
+    quantum.trial, quantum.idle = row, min(hosts[FREE, CPUS, host], jobs.procs[row])
     quantum.begin, quantum.end, quantum.is_over = now, now + min(memory.quantum, jobs.estimate[row]), 0
     counts[QUANTA] += 1
     memory.had[row] = 0
@@ -399,9 +371,7 @@ def serve(
 
 
 @kernel
-def write(
-    kind: int, row: int, host: int, procs: int, held: int, until: int, count: int, state: StateTables
-) -> None:  # fmt: skip
+def write(kind: int, row: int, host: int, procs: int, held: int, until: int, count: int, state: StateTables) -> None:
     """Write an action after ``count`` others."""
     action = state.actions[count]
     action.kind, action.row, action.host, action.procs, action.held, action.until = kind, row, host, procs, held, until

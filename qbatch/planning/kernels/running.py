@@ -54,10 +54,9 @@ def ends_of(parts: Int64Array, count: int, hosts: Int64Array) -> tuple[Int64Arra
 def parts_by_end(pieces: Int64Array, now: int, overdue: int, closed: Int64Array) -> tuple[Int64Array, int]:
     """Return the parts of running jobs in order of expected end, ties in the given order, and their number.
 
-    Args:
-        pieces: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when the run began.
-        overdue: the end of a part that reached its expected end before now.
-        closed: hosts of which the parts are left out.
+    ``pieces``: ``[3 + N, n]``: expected end, host, amount of each resource (all 0: no part), when the run began.
+    ``overdue``: the end of a part that reached its expected end before now.  ``closed``: hosts of which the parts are
+    left out.
     """
     chosen = np.empty(pieces.shape[1], np.int64)
     ends = np.empty(pieces.shape[1], np.int64)

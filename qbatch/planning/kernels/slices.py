@@ -15,8 +15,6 @@ it starts or resumes.
 
 from __future__ import annotations
 
-import numpy as np
-
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.order import first_from
 from qbatch.planning.kernels.profile import FOREVER, add, earliest, fits, reset
@@ -24,17 +22,15 @@ from qbatch.planning.kernels.tables import record
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 TIMED_JOB = record(
-    [
-        ("row", np.int64),  # in the engine.
-        ("procs", np.int64),
-        ("open_procs", np.int64),  # its processors on open hosts.
-        ("kind", np.int64),  # its class.
-        ("estimate", np.int64),
-        ("submit", np.int64),
-        ("done", np.int64),  # its executed time before ``since``.
-        ("since", np.int64),  # when it began to run, or stopped.
-        ("state", np.int64),
-    ]
+    "row",  # in the engine.
+    "procs",
+    "open_procs",  # its processors on open hosts.
+    "kind",  # its class.
+    "estimate",
+    "submit",
+    "done",  # its executed time before ``since``.
+    "since",  # when it began to run, or stopped.
+    "state",
 )
 """A job in the table."""
 
@@ -173,10 +169,8 @@ def book_in_order(
 ) -> int:  # fmt: skip
     """Book each job (by slot) at its earliest start, one after another; a job booked for now starts.
 
-    Args:
-        planned: ``[len(order)]``, receives the starts.
-        is_placing: whether free processors are all that a job needs, so that it gets its nodes here.
-        progress: ``[2]``, zeros at first: where to continue.
+    ``planned``: ``[len(order)]``, receives the starts.  ``is_placing``: whether free processors are all that a job
+    needs, so that it gets its nodes here.  ``progress``: ``[2]``, zeros at first: where to continue.
 
     Returns:
         -1 when all is done; else the slot of a job that may start if the caller finds hosts for it: the caller then calls again.
@@ -204,9 +198,8 @@ def backfill_easily(
 ) -> int:  # fmt: skip
     """Start each job (by slot) that fits over its whole estimate.
 
-    Args:
-        is_in_order: the first that does not fit is booked at its earliest start before the scan continues (EASY).
-        is_placing, progress: see :func:`book_in_order`; the caller books what it starts.
+    ``is_in_order``: the first that does not fit is booked at its earliest start before the scan continues (EASY).
+    ``is_placing``, ``progress``: see :func:`book_in_order`; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -226,15 +219,14 @@ def backfill_easily(
 
 
 @kernel
-def let_in(
+def fill_in(
     now: int, until: int, kind: int, order: Int64Array, profile: Int64Array, jobs: RecordArray, owners: Int64Array,
     busy: Int64Array, decisions: Int64Array, is_placing: bool, progress: Int64Array,
 ) -> int:  # fmt: skip
     """Start or resume each job (by slot) that fits until it, or the slice, ends; a job of the class is booked to its end,
     others until the slice ends (rules 7 and 16).
 
-    Args:
-        is_placing, progress: see :func:`book_in_order`; the caller books what it starts.
+    ``is_placing``, ``progress``: see :func:`book_in_order`; the caller books what it starts.
     """
     for place in range(progress[0], len(order)):
         slot = order[place]
@@ -254,25 +246,21 @@ def let_in(
 
 
 @kernel
-def guests(kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array) -> int:
+def of_other_classes(kind: int, plan: Int64Array, jobs: RecordArray, count: int, found: Int64Array) -> int:
     """Write the slots of the jobs of other classes in the order in which they may use what is left: suspended, planned
     (``plan``: by row), waiting (rule 7); return their number."""
     length = 0
-    for other in range(3):
-        if other != kind:
-            for slot in range(count):
-                if jobs[slot].kind == other and jobs[slot].state == SUSPENDED:
+    for state in (SUSPENDED, PLANNED, WAITING):
+        if state == PLANNED:
+            for row in plan:
+                slot = slot_of(jobs, count, row)
+                if jobs[slot].state == PLANNED:
                     found[length] = slot
                     length += 1
-    for row in plan:
-        slot = slot_of(jobs, count, row)
-        if jobs[slot].state == PLANNED:
-            found[length] = slot
-            length += 1
-    for other in range(3):
-        if other != kind:
+            continue
+        for other in range(3):
             for slot in range(count):
-                if jobs[slot].kind == other and jobs[slot].state == WAITING:
+                if other != kind and jobs[slot].kind == other and jobs[slot].state == state:
                     found[length] = slot
                     length += 1
     return length

@@ -62,86 +62,71 @@ SINCE, OF_ROW = -2, -1
 """The last rows of ``parts``, if jobs are interrupted: since when the job runs, and its row."""
 
 
-def record(fields: list[tuple[str, type]]) -> np.dtype[Any]:
+def record(*names: str, kind: type = np.int64) -> np.dtype[Any]:
     """Return a type of records with fields that are attributes in plain Python too.
 
     The fields are aligned: compiled code reads others more slowly (a sweep over a plan takes a tenth longer).
     """
-    assert not any(hasattr(np.record, name) for name, _ in fields), "what NumPy calls so would be found instead"
-    return np.dtype((np.record, np.dtype(fields, align=True)))
+    assert not any(hasattr(np.record, name) for name in names), "what NumPy calls so would be found instead"
+    return np.dtype((np.record, np.dtype([(name, kind) for name in names], align=True)))
 
 
 COUNTS = record(
-    [
-        ("arrived", np.int64),  # rows that have arrived.
-        ("running", np.int64),  # jobs that run.
-        ("free", np.int64),  # free processors of all hosts.
-        ("head", np.int64),  # the first index of the queue in ``waiting``.
-        ("tail", np.int64),  # the index after its last.
-        ("first", np.int64),  # no job before this row waits.
-        ("begun", np.int64),  # rows that have started.
-        ("refused", np.int64),  # rows that were refused.
-        ("now", np.int64),  # the last instant.
-        ("until", np.int64),  # no round is made after this instant.
-        ("longest", np.int64),  # the longest queue so far.
-        ("timer", np.int64),  # when to make a round even if nothing happens.
-        ("decided", np.int64),  # actions of a Python policy to carry out; below 0: it was not asked.
-        ("ends", np.int64),  # entries in the heap of ends.
-        ("intervals", np.int64),  # recorded execution intervals.
-        ("parts", np.int64),  # parts of running jobs in use.
-        ("ended", np.int64),  # jobs that ended in this round.
-        ("stopped", np.int64),  # jobs suspended in this round because their time was over.
-        ("returned", np.int64),  # trial runs that were over in this round.
-        ("starts", np.int64),  # jobs that started for the first time in this round.
-        ("last", np.int64),  # the last row that left the queue in this round.
-        ("fault", np.int64),  # why a decision of a policy was refused (:mod:`verbs`); 0: none was.
-        ("fault_row", np.int64),  # the row of that decision.
-    ]
+    "arrived",  # rows that have arrived.
+    "running",  # jobs that run.
+    "free",  # free processors of all hosts.
+    "head",  # the first index of the queue in ``waiting``.
+    "tail",  # the index after its last.
+    "first",  # no job before this row waits.
+    "begun",  # rows that have started.
+    "refused",  # rows that were refused.
+    "now",  # the last instant.
+    "until",  # no round is made after this instant.
+    "longest",  # the longest queue so far.
+    "timer",  # when to make a round even if nothing happens.
+    "decided",  # actions of a Python policy to carry out; below 0: it was not asked.
+    "ends",  # entries in the heap of ends.
+    "intervals",  # recorded execution intervals.
+    "parts",  # parts of running jobs in use.
+    "ended",  # jobs that ended in this round.
+    "stopped",  # jobs suspended in this round because their time was over.
+    "returned",  # trial runs that were over in this round.
+    "starts",  # jobs that started for the first time in this round.
+    "last",  # the last row that left the queue in this round.
+    "fault",  # why a decision of a policy was refused (:mod:`verbs`); 0: none was.
+    "fault_row",  # the row of that decision.
 )
 """The one record of numbers that the loop keeps between two calls."""
 
 RUN = record(
-    [
-        ("since", np.int64),  # when it last began to run; -1: it does not run.
-        ("done", np.int64),  # processor-microseconds done before; -1: it has not begun, or starts again.
-        ("due", np.int64),  # when it ends; -1: it does not run.
-        ("end", np.int64),  # when it ends by its estimate.
-        ("until", np.int64),  # when its trial run ends or it is suspended; -1: never.
-        ("is_trial", np.int64),  # whether it is a trial run.
-        ("procs", np.int64),  # processors that it has.
-        ("held", np.int64),  # memory that it has on its first host.
-        ("keeps", np.int64),  # whether it keeps its memory while suspended.
-        ("is_cut", np.int64),  # whether an execution interval of it was recorded.
-    ]
+    "since",  # when it last began to run; -1: it does not run.
+    "done",  # processor-microseconds done before; -1: it has not begun, or starts again.
+    "due",  # when it ends; -1: it does not run.
+    "end",  # when it ends by its estimate.
+    "until",  # when its trial run ends or it is suspended; -1: never.
+    "is_trial",  # whether it is a trial run.
+    "procs",  # processors that it has.
+    "held",  # memory that it has on its first host.
+    "keeps",  # whether it keeps its memory while suspended.
+    "is_cut",  # whether an execution interval of it was recorded.
 )
 """The progress of a job that may be interrupted."""
 
-INTERVAL = record(
-    [
-        ("row", np.int64),
-        ("begin", np.int64),
-        ("end", np.int64),
-        ("procs", np.int64),
-        ("host", np.int64),
-        ("is_kept", np.int64),  # whether its work counts.
-    ]
-)
-"""An execution interval, as in a schedule."""
+INTERVAL = record("row", "begin", "end", "procs", "host", "is_kept")
+"""An execution interval, as in a schedule; ``is_kept``: whether its work counts."""
 
 START, TRY, SUSPEND, RESUME, RESIZE, END_NOW, RETURN, DROP = range(1, 9)
 """Kinds of actions.  A try is a trial run: when it is over, its work is discarded and the job waits again.  The
 last three come from the driver of an engine: a running job ends; a trial run is over; a suspended job leaves with its memory."""
 
 ACTION = record(
-    [
-        ("kind", np.int64),
-        ("row", np.int64),
-        ("host", np.int64),  # of a start and a resumption.
-        ("procs", np.int64),  # of a start, a resumption and a resize.
-        ("held", np.int64),  # memory, of a start and a resumption; of a suspension, 0: the memory is given back.
-        ("until", np.int64),  # of a start and a resumption, -1: never.
-        ("parts", np.int64),  # parts of it, stored after those in use; 0: one part, given by the fields above.
-    ]
+    "kind",
+    "row",
+    "host",  # of a start and a resumption.
+    "procs",  # of a start, a resumption and a resize.
+    "held",  # memory, of a start and a resumption; of a suspension, 0: the memory is given back.
+    "until",  # of a start and a resumption, -1: never.
+    "parts",  # parts of it, stored after those in use; 0: one part, given by the fields above.
 )
 """An action of a policy that interrupts jobs."""
 

@@ -8,21 +8,13 @@ routing.  ``left``: by parent, how many of its tasks have not ended.  The live e
 
 from __future__ import annotations
 
-import numpy as np
-
 from qbatch.planning.kernels.fractions import below
 from qbatch.planning.kernels.jit import kernel
 from qbatch.planning.kernels.tables import record
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
-QUEUED_TASK = record(
-    [
-        ("task", np.int64),  # which task.
-        ("estimate", np.int64),  # its estimated demand.
-        ("parent", np.int64),  # the index of its parent in ``left``.
-    ]
-)
-"""A task that waits at a station."""
+QUEUED_TASK = record("task", "estimate", "parent")
+"""A task that waits at a station, its estimated demand, and the index of its parent in ``left``."""
 
 PROBABILISTIC, SHORTEST = ROUTINGS = 0, 1
 """Routing: any station with equal probability; or the one with the least tasks per server."""
@@ -40,11 +32,8 @@ LOWEST = -1
 def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -> int:
     """Return the station of a task, -1 if there is none.
 
-    Args:
-        routing: one of ``ROUTINGS``.
-        drawn: 53 random bits, or ``LOWEST``.
-        lengths: by station, tasks that wait or are in service.
-        servers: by station, 0 if the task may not go there.
+    ``routing``: one of ``ROUTINGS``.  ``drawn``: 53 random bits, or ``LOWEST``.  ``lengths``: by station, tasks that
+    wait or are in service.  ``servers``: by station, 0 if the task may not go there.
     """
     best, many = -1, 0
     for station in range(len(servers)):
@@ -73,8 +62,17 @@ def routed(routing: int, drawn: int, lengths: Int64Array, servers: Int64Array) -
 
 
 @kernel
-def selected(discipline: int, queue: RecordArray, waiting: int, left: Int64Array, is_oldest: bool) -> int:
-    """Return the index in its queue of the task that a station selects; ``is_oldest``: the first routed task is due."""
+def select(
+    discipline: int, limit: int, station: int, queue: RecordArray, waiting: int, left: Int64Array,
+    selections: Int64Array,
+) -> int:  # fmt: skip
+    """Return the index in its queue of the task that a station selects now, and count the selection (5.5, rule 9).
+
+    ``limit``: the number of selections after which ``LSTF`` takes the first routed task.  ``selections``: by station,
+    the number of selections since then.
+    """
+    is_oldest = discipline == LSTF and selections[station] >= limit
+    selections[station] = 0 if is_oldest else selections[station] + 1
     if discipline == FCFS or is_oldest:
         return 0
     best = 0
@@ -86,21 +84,6 @@ def selected(discipline: int, queue: RecordArray, waiting: int, left: Int64Array
         if is_better:
             best = place
     return best
-
-
-@kernel
-def select(
-    discipline: int, limit: int, station: int, queue: RecordArray, waiting: int, left: Int64Array, selections: Int64Array
-) -> int:
-    """Return the index in its queue of the task that a station selects now, and count the selection (as above, 5.5, rule 9).
-
-    Args:
-        limit: the number of selections after which ``LSTF`` takes the first routed task.
-        selections: by station, the number of selections since then.
-    """
-    is_oldest = discipline == LSTF and selections[station] >= limit
-    selections[station] = 0 if is_oldest else selections[station] + 1
-    return selected(discipline, queue, waiting, left, is_oldest)
 
 
 @kernel

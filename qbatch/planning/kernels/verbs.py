@@ -293,15 +293,6 @@ def take_out(row: int, end: int, counts: Record, parts: Int64Array) -> int:
 
 
 @kernel
-def put_in(row: int, count: int, counts: Record, run: Record, parts: Int64Array) -> None:
-    """Move the ``count`` parts of a job behind those in use to their positions, by its expected end."""
-    for place in range(counts.parts, counts.parts + count):
-        parts[END, place], parts[SINCE, place], parts[OF_ROW, place] = run.end, run.since, row
-        enter_part(parts, place)
-    counts.parts += count
-
-
-@kernel
 def book_parts(
     count: int, sign: int, first: int, with_memory: bool, counts: Record, parts: Int64Array, hosts: Int64Array
 ) -> None:  # fmt: skip
@@ -317,28 +308,6 @@ def book_parts(
 
 
 @kernel
-def enter_running(row: int, counts: Record, running: Int64Array) -> None:
-    """Enter a row among the running ones."""
-    place = counts.running
-    while place > 0 and running[place - 1] > row:
-        running[place] = running[place - 1]
-        place -= 1
-    running[place] = row
-    counts.running += 1
-
-
-@kernel
-def leave_running(row: int, counts: Record, running: Int64Array) -> None:
-    """Remove a row from the running ones."""
-    place = 0
-    while running[place] != row:
-        place += 1
-    counts.running -= 1
-    for behind in range(place, counts.running):
-        running[behind] = running[behind + 1]
-
-
-@kernel
 def run_on(
     row: int, count: int, with_memory: bool, until: int, now: int, procs: int, estimate: int, length: int, counts: Record,
     runs: RecordArray, running: Int64Array, endings: Int64Array, parts: Int64Array, hosts: Int64Array,
@@ -351,8 +320,16 @@ def run_on(
     if run.is_trial and until >= 0:
         run.end = min(run.end, until)
     book_parts(count, -1, CPUS, with_memory, counts, parts, hosts)
-    put_in(row, count, counts, run, parts)
-    enter_running(row, counts, running)
+    for part in range(counts.parts, counts.parts + count):
+        parts[END, part], parts[SINCE, part], parts[OF_ROW, part] = run.end, run.since, row
+        enter_part(parts, part)
+    counts.parts += count
+    place = counts.running
+    while place > 0 and running[place - 1] > row:
+        running[place] = running[place - 1]
+        place -= 1
+    running[place] = row
+    counts.running += 1
     run.due = -1
     if length >= 0:
         run.due = now + time_left(run, procs, length)
@@ -370,7 +347,12 @@ def stop(
     count = take_out(row, run.end, counts, parts)
     run.done += (now - run.since) * run.procs
     run.since, run.due, run.until = -1, -1, -1
-    leave_running(row, counts, running)
+    place = 0
+    while running[place] != row:
+        place += 1
+    counts.running -= 1
+    for behind in range(place, counts.running):
+        running[behind] = running[behind + 1]
     book_parts(count, 1, CPUS, with_memory, counts, parts, hosts)
     return int(count)
 
@@ -399,7 +381,7 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
         elif run.since >= 0 and run.until == now and (over == 0 or state.started[over - 1] != row):
             state.started[over] = row
             over += 1
-    head, tail, stopped, returned = counts.head, counts.tail, 0, 0
+    head, tail, waiting, stopped, returned = counts.head, counts.tail, state.waiting, 0, 0
     for place in range(over):
         row = state.started[place]
         run = runs[row]
@@ -408,7 +390,11 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
         if run.is_trial:
             run.done, run.is_trial = -1, 0
             head -= 1
-            wait_again(row, state.waiting, head, tail)
+            free = head
+            while free + 1 < tail and waiting[free + 1] < row:
+                waiting[free] = waiting[free + 1]
+                free += 1
+            waiting[free] = row
             state.returned[returned] = row
             returned += 1
         else:
@@ -419,20 +405,8 @@ def end_all(now: int, state: StateTables, done: ScheduleTable) -> int:
     return int(head)
 
 
-@kernel
-def wait_again(row: int, waiting: Int64Array, head: int, tail: int) -> None:
-    """Insert a row into the queue ``waiting[head + 1:tail]``, which then begins at ``head``."""
-    place = head
-    while place + 1 < tail and waiting[place + 1] < row:
-        waiting[place] = waiting[place + 1]
-        place += 1
-    waiting[place] = row
-
-
 @inlined_kernel
-def carry_out(
-    count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable
-) -> None:  # fmt: skip
+def carry_out(count: int, now: int, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable) -> None:
     """Carry out ``count`` actions, in order; write the rows that start for the first time into ``state.started``.
 
     ``START``, ``TRY`` and ``RESUME`` run a job (:func:`run_on`); ``SUSPEND``, ``END_NOW`` and ``RETURN`` stop it

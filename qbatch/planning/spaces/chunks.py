@@ -15,29 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from qbatch.model.actions import Allocation, Start, ranges_of
+from qbatch.model.actions import Allocation, Start, outside, parts_of, ranges_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text, one_host
+from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import can_share_one_host, fill, give_on, is_scattered, packed, place_chunks, requested
-from qbatch.planning.kernels import chunks, plan
-from qbatch.planning.kernels.live import live
-from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import END
+from qbatch.planning.kernels import chunks, grid
+from qbatch.planning.kernels.entries import entry_to, uncompiled
+from qbatch.planning.kernels.profile import FOREVER, booked
+from qbatch.planning.kernels.tables import END, FREE
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.spaces.grid import HostGrid, hosts_now
 from qbatch.planning.spaces.placed_plan import PlacedPlan
 from qbatch.planning.spaces.pool import PoolSpace
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.room import Named
-from qbatch.planning.spaces.space import Plan, Profile, Reserved, Space, WaitReason
+from qbatch.planning.spaces.space import Named, Plan, Profile, Reserved, Space
 from qbatch.planning.view import View
 
-_start_in_order = live(chunks.start_in_order)
-_backfill = live(chunks.backfill)
-_booked = live(plan.booked)
+_start_in_order = entry_to(chunks.start_in_order)
+_backfill = entry_to(chunks.backfill)
+_add_part = entry_to(grid.add_part)
+_chunks_fit, _earliest_chunks = entry_to(grid.chunks_fit), entry_to(grid.earliest_chunks)
+_booked = uncompiled(booked)
 
 
 class ChunkSpace(Space):
@@ -51,17 +53,14 @@ class ChunkSpace(Space):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return the first-fit allocation of the chunks of a job."""
         return place_chunks(machine, free, free_memory, job)
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
-        """Return how many processors are free."""
         return sum(free)
 
     @staticmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return no places: a job may be in several."""
         return ()
 
     @staticmethod
@@ -75,7 +74,6 @@ class ChunkSpace(Space):
         return None if machine.counts_memory else one_host(machine.procs)
 
     def profile(self) -> Profile:
-        """Return the availability of each host over time."""
         return HostGrid(self.view)
 
     def list_pass(
@@ -88,7 +86,11 @@ class ChunkSpace(Space):
             return place_in_order(view, [start.row for start in starts]), reserved
         if is_stopping or is_by_shadow:
             return scan_by_shadow(view, order, is_easy=is_by_shadow)[0], []
-        starts = list(_scan_by_grid(view, order, depth)) if max(view.free) else []
+        starts: list[Start] = []
+        rest = order
+        while max(view.free) > 0 and (fresh := list(_grid_scan(view, rest, depth, starts))):
+            starts += fresh
+            rest = rest[~np.isin(rest, [start.row for start in fresh])]
         begun = {start.row for start in starts}
         waiting = islice((row for row in order.tolist() if row not in begun), depth)
         return starts, [(row, 0, 0) for row in waiting]
@@ -98,11 +100,9 @@ class ChunkSpace(Space):
         return PoolSpace(self.view) if are_loose(self.view) else None
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        """Return the starts of loose jobs."""
         return place_in_order(self.view, rows)
 
     def holders(self, job: Job) -> BoolArray:
-        """Return for each host whether all chunks of a job fit on it when it is empty."""
         whole = () if is_scattered(job) else packed(requested(job))
         if not whole:
             return np.zeros(len(self.view.machine.hosts), np.bool_)
@@ -113,10 +113,9 @@ class ChunkSpace(Space):
         ])  # fmt: skip
 
     def is_apart(self, job: Job) -> bool:
-        """Return whether a job takes whole hosts, or a host for each of its chunks."""
         return not can_share_one_host(job)
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
+    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
         """Return that the chunks do not fit, or which job a start would delay."""
         view = self.view
         numbers = {"procs": job.procs, "memory": job.memory, "free": view.free_procs}
@@ -124,18 +123,18 @@ class ChunkSpace(Space):
             parts = " + ".join(_part(view, *part) for part in requested(job))
             whole = " on whole hosts" if job.is_exclusive else ""
             text = f"its chunks ({parts}, {job.placing}{whole}) do not fit what the open hosts have free"
-            return WaitReason("hosts", text, {**numbers, "most_free": max(view.free)})
+            return Reason("hosts", by, text, {**numbers, "most_free": max(view.free)})
         head = view.jobs[ahead[0]]
         if not is_by_shadow:
             text = f"would delay one of the first {depth} jobs in the queue, which have reservations"
-            return WaitReason("reservation", text, numbers, (ahead[0],))
+            return Reason("reservation", by, text, numbers, (ahead[0],))
         shadow = scan_by_shadow(view, order, is_easy=True)[1]
         text = (
             f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
             f"{(view.now + job.estimate) / 1e6:.15g} s on hosts that this job needs then"
         )
         numbers |= {"shadow": shadow, "expected_end": view.now + job.estimate}
-        return WaitReason("reservation", text, numbers, (ahead[0],))
+        return Reason("reservation", by, text, numbers, (ahead[0],))
 
 
 def are_loose(view: View) -> bool:
@@ -195,26 +194,15 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
         running += count
 
 
-def _scan_by_grid(view: View, waiting: Int64Array, depth: int) -> Iterator[Start]:
-    """Make one pass that gives each of the first ``depth`` jobs that cannot start a reservation on hosts."""
-    begun: list[Start] = []
-    while True:
-        fresh = list(_grid_scan(view, waiting, depth, begun))
-        if not fresh:
-            return iter(begun)
-        begun += fresh
-        waiting = waiting[~np.isin(waiting, [start.row for start in fresh])]
-
-
-def _grid_scan(view: View, waiting: Int64Array, depth: int, begun: list[Start]) -> Iterator[Start]:
+def _grid_scan(view: View, rows: Int64Array, depth: int, begun: list[Start]) -> Iterator[Start]:
+    """Scan once; give each of the first ``depth`` jobs that cannot start a reservation; ``begun``: starts of earlier
+    scans."""
     assert view.shapes is not None
     grid, heads = HostGrid(view), view.shapes.heads
     estimate = view.columns.estimate
     for start in begun:
         grid.begin(start.allocation, view.now + int(estimate[start.row]))
-    reserved = 0
-    rows = waiting
-    place = 0
+    reserved = place = 0
     while place < len(rows):
         row = int(rows[place])
         place += 1
@@ -242,6 +230,70 @@ def _part(view: View, count: int, procs: int, memory: int, host: int) -> str:
     return f"{count}x{procs} processors" + (f" and {memory_text(memory)}" if memory else "") + where
 
 
+class HostGrid(Profile):
+    """What the running jobs leave on each host over time, less what is reserved; rebuilt for each pass."""
+
+    def __init__(self, view: View) -> None:
+        assert view.shapes is not None
+        self.shapes = view.shapes
+        self.now = view.now
+        self.hosts = hosts_now(view)
+        self.now_free = self.hosts[FREE].copy()
+        count = self.hosts.shape[2]
+        self._taken = np.zeros((2, count), np.int64)
+        self._times = np.zeros(64, np.int64)
+        self._free = np.zeros((64, 2, count), np.int64)
+        self._state = np.ones(1, np.int64)
+        self._times[0] = view.now
+        self._free[0] = self.now_free
+        for run in view.running.values():
+            # A job that ends on a closed host gives nothing back.
+            self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
+
+    def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
+        if start >= FOREVER:
+            return
+        for host, procs, memory in parts_of(allocation):
+            if self._state[0] + 2 > len(self._times):
+                self._times = np.concatenate([self._times, np.zeros_like(self._times)])
+                self._free = np.concatenate([self._free, np.zeros_like(self._free)])
+            _add_part(self._times, self._free, self._state, start, end, host, sign * procs, sign * memory)
+
+    def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
+        start = int(_earliest_chunks(*self._known(row), duration, not_before, self.hosts, self._taken))
+        return start, self._placed() if start < FOREVER else ()
+
+    def start_now(self, row: int, end: int) -> Allocation:
+        """Return where a row fits from now to ``end``, empty if nowhere, and take it from what is free now."""
+        if not _chunks_fit(*self._known(row), self.now, end, self.now_free, self.hosts, self._taken):
+            return ()
+        placed = self._placed()
+        self.begin(placed, end)
+        return placed
+
+    def begin(self, allocation: Allocation, end: int) -> None:
+        """Take an allocation from what is free now, until ``end``."""
+        for chunk in allocation:
+            self.now_free[:, chunk.host : chunk.host + chunk.count] -= ((chunk.procs,), (chunk.memory,))
+        self.reserve(allocation, self.now, end)
+
+    def _known(self, row: int) -> tuple[Any, ...]:
+        """Return the arrays of the grid, and the shape of a row."""
+        shapes = self.shapes
+        return self._times, self._free, self._state, shapes.heads, shapes.types, int(shapes.of[row])
+
+    def _placed(self) -> Allocation:
+        procs, memory = self._taken.tolist()
+        return ranges_of((host, own, memory[host], 1) for host, own in enumerate(procs) if own)
+
+
+def hosts_now(view: View) -> Int64Array:
+    """Return the hosts as a table of the kernels: the free and the total processors and memory of each."""
+    hosts = view.machine.hosts
+    there = [host.cpus for host in hosts], [host.memory for host in hosts]
+    return np.array([(view.free, view.free_memory), there], np.int64)
+
+
 class ChunkPlan:
     """A plan of one pool while hosts matter to no job, else one with hosts, until no job waits."""
 
@@ -252,7 +304,6 @@ class ChunkPlan:
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """The booked ends of odd rows (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
         return self.inner.ends
 
     def follow(self, view: View) -> None:
@@ -270,28 +321,22 @@ class ChunkPlan:
             self.inner = pool
 
     def start_over(self, view: View) -> None:
-        """Rebuild the plan from what really runs: promises may break."""
         self.inner.start_over(view)
 
     def rebuild(self, view: View) -> None:
-        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
         self.inner.rebuild(view)
 
     def compress(self, how: str, view: View) -> None:
-        """Move reservations earlier, in the given way."""
         self.inner.compress(how, view)
 
     def arrive(self, view: View) -> None:
-        """Give each arrival the earliest reservation."""
         self.inner.arrive(view)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news, due, upcoming = self.inner.hand_out(view)
         if due and isinstance(self.inner, PoolPlan):
             due = place_in_order(view, [start.row for start in due])
         return news, due, upcoming
 
     def planned_start(self, row: int) -> int:
-        """Return the planned start of a waiting row."""
         return self.inner.planned_start(row)

@@ -13,17 +13,17 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start, amounts_of, outside
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, memory_text
+from qbatch.model.reasons import Reason
 from qbatch.planning.kernels import host_pass
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, THERE
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.placed_plan import PlacedPlan
-from qbatch.planning.spaces.room import Named
-from qbatch.planning.spaces.space import Plan, Profile, Space, WaitReason
+from qbatch.planning.spaces.space import Named, Plan, Profile, Space
 
-_fits_any, _fill = live(host_pass.fits_any), live(host_pass.fill_profiles)
-_add, _earliest = live(host_pass.add_part), live(host_pass.earliest_start)
+_fits_any, _fill = entry_to(host_pass.fits_any), entry_to(host_pass.fill_profiles)
+_add, _earliest = entry_to(host_pass.add_part), entry_to(host_pass.earliest_start)
 
 _SEGMENTS = 64
 """Initial space of a profile."""
@@ -40,7 +40,6 @@ class HostSpace(Space):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return the first host on which a job fits."""
         amounts = machine.amounts(job.resources)
         for host, spec in enumerate(machine.hosts):
             if free[host] < job.procs or (spec.memory and free_memory[host] < job.memory):
@@ -51,17 +50,14 @@ class HostSpace(Space):
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
-        """Return the most processors that are free on one host."""
         return max(free, default=0)
 
     @staticmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return the hosts."""
         return machine.hosts
 
     @staticmethod
     def new_plan(machine: Machine) -> Plan:
-        """Return an empty plan, with allocations."""
         return PlacedPlan()
 
     @staticmethod
@@ -70,24 +66,21 @@ class HostSpace(Space):
         return None if is_planned else machine
 
     def fits_any(self, rows: Int64Array) -> bool:
-        """Return whether a host has enough for one of these rows now."""
         return bool(_fits_any(rows, self.view.window.long_columns.asked, self.hosts()))
 
     def profile(self) -> Profile:
-        """Return the profiles of the hosts."""
         return HostProfiles(self)
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
+    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
         """Return that no host can hold the job for as long as it asks."""
         memory = [f"{memory_text(job.memory)} of memory"] if job.memory else []
         *parts, last = (f"{job.procs} processors", *memory, *(f"{many} {name}" for name, many in job.resources if many))
         asked = f"{', '.join(parts)} and {last}" if parts else last
         text = f"no host has {asked} free for its {job.estimate / 1e6:.15g} s"
         numbers = {"procs": job.procs, "memory": job.memory, "estimate": job.estimate, **dict(job.resources)}
-        return WaitReason("host", text, numbers)
+        return Reason("host", by, text, numbers)
 
     def hosts(self) -> Int64Array:
-        """Return what the hosts have free, and the capacity of the open ones."""
         view = self.view
         if not hasattr(self, "_hosts"):
             machine = view.machine
@@ -100,7 +93,6 @@ class HostSpace(Space):
         return self._hosts.copy()
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
-        """Return the starts of rows on hosts."""
         return [Start(row, (self.part(row, place),)) for row, place in zip(rows, places, strict=True)]
 
     def part(self, row: int, host: int) -> Chunk:
@@ -110,7 +102,7 @@ class HostSpace(Space):
         return Chunk(host, job.procs, memory, resources=machine.amounts(job.resources))
 
 
-class HostProfiles:
+class HostProfiles(Profile):
     """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is reserved."""
 
     def __init__(self, space: HostSpace) -> None:
@@ -123,15 +115,7 @@ class HostProfiles:
             # A job that ends on a closed host gives nothing back.
             self.release(outside(run.allocation, view.closed), view.expected_end(run), FOREVER)
 
-    def reserve(self, allocation: Allocation, start: int, end: int) -> None:
-        """Take the resources of an allocation over ``[start, end)``."""
-        self._change(allocation, start, end, -1)
-
-    def release(self, allocation: Allocation, start: int, end: int) -> None:
-        """Give the resources of an allocation back over ``[start, end)``."""
-        self._change(allocation, start, end, 1)
-
-    def _change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
+    def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
         for host, *amounts in amounts_of(allocation):
             given = np.zeros(self._hosts.shape[1], np.int64)
             given[: len(amounts)] = amounts

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from qbatch.model.actions import Allocation, Start, outside
-from qbatch.planning.kernels import plan
-from qbatch.planning.kernels.live import uncompiled
-from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.entries import uncompiled
+from qbatch.planning.kernels.profile import FOREVER, SHORTEST_BOOKING, booked
 from qbatch.planning.spaces.space import Profile
 from qbatch.planning.view import Run, View
 
-_booked = uncompiled(plan.booked)
+_booked = uncompiled(booked)
 
 
 def booked_end(view: View, run: Run) -> int:
     """Return the end of a running job's booking: its expected end, and at least a second."""
-    return max(view.expected_end(run), run.since + _booked(0))
+    return max(view.expected_end(run), run.since + SHORTEST_BOOKING)
 
 
 def odd_ends(view: View) -> dict[int, int]:
@@ -52,11 +51,9 @@ class PlacedPlan:
                 self.told.pop(row, None)
 
     def start_over(self, view: View) -> None:
-        """Rebuild the plan from what really runs: a job has outlived its estimate, and promises may break."""
         self.compress("scratch", view)
 
     def rebuild(self, view: View) -> None:
-        """Rebuild the plan for another machine, in order of the queue."""
         arrived = set(view.arrived)
         self.plan = {row: (FOREVER, ()) for row in view.queue.tolist() if row not in arrived}
         self.ends = odd_ends(view)
@@ -76,7 +73,7 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def _profile(self, view: View) -> Profile:
-        profile: Profile = view.space.profile()
+        profile = view.space.profile()
         for run in view.running.values():
             # A booking is at least a second, also with a zero estimate.
             allocation = outside(run.allocation, view.closed)
@@ -91,7 +88,6 @@ class PlacedPlan:
         profile.reserve(allocation, start, start + self._length(view, row))
 
     def compress(self, how: str, view: View) -> None:
-        """Move reservations earlier, in the given way."""
         if how == "none":
             return
         profile = self._profile(view)
@@ -110,7 +106,6 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def arrive(self, view: View) -> None:
-        """Give each arrival the earliest reservation."""
         if not view.arrived:
             return
         profile = self._profile(view)
@@ -121,7 +116,6 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
         self.told.update(news)
         due = []
@@ -133,5 +127,4 @@ class PlacedPlan:
         return news, due, min((start for start, _ in self.plan.values() if start < FOREVER), default=None)
 
     def planned_start(self, row: int) -> int:
-        """Return the planned start of a waiting row."""
         return self.plan[row][0]

@@ -9,18 +9,18 @@ import numpy as np
 from qbatch.model.actions import Allocation, Chunk, Start, procs_of
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
+from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import fill
 from qbatch.planning.kernels import profile as profiles
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.room import Named
-from qbatch.planning.spaces.space import Plan, Profile, Space, WaitReason
+from qbatch.planning.spaces.space import Named, Plan, Profile, Space
 from qbatch.planning.view import Run, View
 
-_profiles = live_module(profiles)
+_profiles = entries_to(profiles)
 
 
 class PoolSpace(Space):
@@ -32,29 +32,24 @@ class PoolSpace(Space):
     def allocation(
         machine: Machine, free: Sequence[int], free_memory: Sequence[int], job: Job, free_resources: Named = ()
     ) -> Allocation:
-        """Return the first free processors, hosts in their order."""
         if len(free) == 1:
             return (Chunk(0, job.procs),) if free[0] >= job.procs else ()
         return fill(free, job.procs)
 
     @staticmethod
     def widest(machine: Machine, free: Sequence[int]) -> int:
-        """Return how many processors are free."""
         return free[0] if len(free) == 1 else sum(free)
 
     @staticmethod
     def places(machine: Machine) -> tuple[Host, ...]:
-        """Return one host: the pool."""
         return machine.hosts if len(machine.hosts) == 1 else (Host("", machine.procs),)
 
     @staticmethod
     def new_plan(machine: Machine) -> Plan:
-        """Return an empty plan in arrays."""
         return PoolPlan(machine.procs)
 
     @staticmethod
     def replayed_as(machine: Machine, *, is_planned: bool) -> Machine | None:
-        """Return the machine itself."""
         return machine
 
     def start(self, row: int, allocation: Allocation) -> Start:
@@ -62,10 +57,9 @@ class PoolSpace(Space):
         return Start(row)
 
     def profile(self) -> Profile:
-        """Return the free processors over time."""
         return _PoolProfile(self.view)
 
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
+    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
         """Return which job a start would delay, and until when enough processors are free."""
         view, head = self.view, self.view.jobs[ahead[0]]
         ends, amounts, count = view.expected_ends()
@@ -83,27 +77,24 @@ class PoolSpace(Space):
                 f"would delay job {head.number}, which is to start by {shadow / 1e6:.15g} s: it would run until "
                 f"{(view.now + job.estimate) / 1e6:.15g} s on {job.procs} processors and {extra} are extra then"
             )
-        return WaitReason("reservation", text, numbers, (ahead[0],))
+        return Reason("reservation", by, text, numbers, (ahead[0],))
 
     def hosts(self) -> Int64Array:
-        """Return the free and the total processors of the open hosts."""
         hosts = np.zeros((2, 2, 1), np.int64)
         hosts[FREE, CPUS, 0], hosts[THERE, CPUS, 0] = self.view.free_procs, self.view.open_procs
         return hosts
 
     def parts(self) -> Int64Array:
-        """Return the running jobs as parts on one host."""
         ends, amounts, count = self.view.expected_ends()
         parts = np.zeros((4, count), np.int64)
         parts[END], parts[PROCS] = ends[:count], amounts[:count]
         return parts
 
     def place_of(self, run: Run) -> int:
-        """Return the pool."""
         return 0
 
 
-class _PoolProfile:
+class _PoolProfile(Profile):
     """The free processors over time; an allocation is one chunk of the pool."""
 
     def __init__(self, view: View) -> None:
@@ -114,20 +105,11 @@ class _PoolProfile:
             _profiles.add(self._free, end, FOREVER, procs)
 
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
-        """Return the first instant from which a row fits for ``duration``, and its allocation in the pool."""
         procs = int(self._view.columns.procs[row])
         start = int(_profiles.earliest(self._free, procs, duration, not_before))
         return start, (Chunk(0, procs),) if start < FOREVER else ()
 
-    def reserve(self, allocation: Allocation, start: int, end: int) -> None:
-        """Take processors over ``[start, end)``."""
-        self._add(start, end, -procs_of(allocation))
-
-    def release(self, allocation: Allocation, start: int, end: int) -> None:
-        """Give processors back over ``[start, end)``."""
-        self._add(start, end, procs_of(allocation))
-
-    def _add(self, start: int, end: int, procs: int) -> None:
+    def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
         if not _profiles.has_room(self._free, 1):
             self._free = _profiles.grown(self._free)
-        _profiles.add(self._free, start, end, procs)
+        _profiles.add(self._free, start, end, sign * procs_of(allocation))

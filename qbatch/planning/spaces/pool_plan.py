@@ -9,19 +9,16 @@ import numpy as np
 
 from qbatch.model.actions import Start
 from qbatch.planning.kernels import plan as plan_kernels
-from qbatch.planning.kernels import profile as profile_kernels
-from qbatch.planning.kernels.live import live, live_module, uncompiled
+from qbatch.planning.kernels import profile
+from qbatch.planning.kernels.entries import entries_to, entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.spaces.placed_plan import booked_end, odd_ends
 from qbatch.planning.view import View
 
-plan = live_module(plan_kernels)
-booked = uncompiled(plan_kernels.booked)
-add = live(profile_kernels.add)
-forget_before = live(profile_kernels.forget_before)
-grown = live(profile_kernels.grown)
-has_room = live(profile_kernels.has_room)
-new_profile = live(profile_kernels.new_profile)
+plan = entries_to(plan_kernels)
+booked = uncompiled(profile.booked)
+add, forget_before, grown = entry_to(profile.add), entry_to(profile.forget_before), entry_to(profile.grown)
+has_room, new_profile = entry_to(profile.has_room), entry_to(profile.new_profile)
 
 
 class PoolPlan:
@@ -44,9 +41,9 @@ class PoolPlan:
         self.is_begun = False
         self.partly: dict[int, int] = {}
 
-    def _room(self, additions: int) -> None:
-        """Ensure space for this many additions to the profile, and for a sweep."""
-        while not plan.has_room_to_sweep(self.profile, self.counts, additions):
+    def _ensure_space(self, additions: int) -> None:
+        """Ensure space for this many additions to the profile, and for a sweep: two additions per waiting row."""
+        while not has_room(self.profile, additions + 2 * self.counts["queued"].item(0)):
             self.profile = grown(self.profile)
 
     def follow(self, view: View) -> None:
@@ -55,7 +52,7 @@ class PoolPlan:
             self.profile = new_profile(view.free_procs, view.now, 64)
             self.is_begun = True
         forget_before(self.profile, view.now)
-        self._room(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # enough for the whole pass
+        self._ensure_space(len(view.finished) + len(view.withdrawn) + len(view.arrived))  # enough for the whole pass
         if view.finished:
             started = view.window.long_columns.started
             for job in view.window.jobs_of(view.finished):
@@ -71,18 +68,16 @@ class PoolPlan:
                 plan.release(self.released, self.counts, self.profile, start, start + duration, view.jobs[row].procs)
 
     def start_over(self, view: View) -> None:
-        """Rebuild the plan from what really runs: a job has outlived its estimate, and promises may break."""
         self._empty_profile(view)
-        self._room(len(view.arrived))
+        self._ensure_space(len(view.arrived))
         plan.place_anew(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
     def rebuild(self, view: View) -> None:
-        """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
         self._empty_profile(view)
         self.counts[:] = 0
         self.place[:] = plan.NOBODY
         self.table[:] = -1
-        self._room(len(view.queue) + len(view.arrived))
+        self._ensure_space(len(view.queue) + len(view.arrived))
         arrived = set(view.arrived)
         self._enqueue(view, [row for row in view.queue.tolist() if row not in arrived])
 
@@ -101,17 +96,15 @@ class PoolPlan:
         self.counts["released"] = 0
 
     def compress(self, how: str, view: View) -> None:
-        """Move reservations earlier, in the given way."""
-        common = (self.starts, self.released, self.counts, self.profile, view.now)
-        if how == "arrival":
-            plan.compress(self.queue, self.place, self.shapes, *common)
-        elif how == "start":
-            plan.compress_by_start(self.queue, self.place, self.shapes, *common)
+        if how in ("arrival", "start"):
+            plan.compress(
+                self.queue, self.place, self.shapes, self.starts, self.released, self.counts, self.profile,
+                how == "start", view.now,
+            )  # fmt: skip
         elif how == "scratch":
             plan.replan(self.queue, self.place, self.starts, self.counts, self.profile, view.now)
 
     def arrive(self, view: View) -> None:
-        """Give each arrival the earliest reservation."""
         if view.arrived:
             self._enqueue(view, view.arrived)
 
@@ -136,28 +129,23 @@ class PoolPlan:
             self.table = plan.rehashed(self.shapes, self.counts["shapes"].item(0))
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        """Return the new promises, the starts of now and the next planned start (see :class:`Plan`)."""
         news = np.empty((len(self.queue), 2), np.int64)
         rows = np.empty(len(self.queue), np.int64)
         told, due, upcoming = plan.hand_out(
             self.queue, self.place, self.starts, self.counts, self.told, view.now, news, rows
         )
+        leaving: list[int] = rows[:due].tolist() if due else []
+        started = view.window.long_columns.started
+        for row in leaving:
+            if started.item(row) >= 0:
+                self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
         return (
             news[:told].tolist() if told else [],
-            self._starts(view, rows[:due].tolist()) if due else [],
+            [Start(row) for row in leaving],
             None if upcoming == FOREVER else upcoming,
         )
 
-    def _starts(self, view: View, rows: list[int]) -> list[Start]:
-        """Return the starts of rows that have left the plan."""
-        started = view.window.long_columns.started
-        for row in rows:
-            if started.item(row) >= 0:
-                self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
-        return [Start(row) for row in rows]
-
     def planned_start(self, row: int) -> int:
-        """Return the planned start of a waiting row."""
         return int(self.queue[self.place[row]].start)
 
     def planned(self) -> dict[int, int]:

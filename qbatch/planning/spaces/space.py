@@ -1,52 +1,51 @@
-"""The questions that every resource model answers, and the two things that it makes: a profile and a plan."""
+"""The questions that every resource model answers, and what it makes: profiles, plans, the free resources of a pass."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from qbatch.model.actions import Allocation, Start
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine
+from qbatch.model.reasons import Reason
+from qbatch.planning.chunks import give_on
 from qbatch.planning.kernels import host_pass, running
-from qbatch.planning.kernels.live import live
+from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import Instant, JobColumns
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.spaces.room import Named, Room
 from qbatch.planning.view import OVERDUE, Run, View
 
-_host_pass, _parts_by_end = live(host_pass.host_pass), live(running.parts_by_end)
+_host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
 """A reservation of a pass: row, index in :meth:`Space.hosts`, start (0: each pass finds it again)."""
 
-
-class WaitReason(NamedTuple):
-    """Why the resource model holds a job back: code, text, the numbers behind it, the rows in the way."""
-
-    code: str
-    text: str
-    numbers: dict[str, int]
-    blocked_by: tuple[int, ...] = ()
+Named = Sequence[Sequence[int]]
+"""The free amount of each resource that the machine names (``Machine.resources``), by host."""
 
 
-class Profile(Protocol):
+class Profile(ABC):
     """What is free over time: what the running jobs leave, less what is reserved.  Instants in microseconds."""
 
+    @abstractmethod
     def earliest(self, row: int, duration: int, not_before: int) -> tuple[int, Allocation]:
         """Return the first instant from which a row fits for ``duration``, and its allocation (``FOREVER`` and empty: never)."""
-        ...
+
+    @abstractmethod
+    def change(self, allocation: Allocation, start: int, end: int, sign: int) -> None:
+        """Give an allocation back over ``[start, end)`` (``sign`` 1), or take it (-1)."""
 
     def reserve(self, allocation: Allocation, start: int, end: int) -> None:
         """Take an allocation over ``[start, end)``."""
-        ...
+        self.change(allocation, start, end, -1)
 
     def release(self, allocation: Allocation, start: int, end: int) -> None:
         """Give an allocation back over ``[start, end)``."""
-        ...
+        self.change(allocation, start, end, 1)
 
 
 class Plan(Protocol):
@@ -61,36 +60,28 @@ class Plan(Protocol):
     @property
     def ends(self) -> Mapping[int, int]:
         """The booked ends of odd rows (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
-        ...
 
     def follow(self, view: View) -> None:
         """Bring the plan up to date with finished and withdrawn jobs."""
-        ...
 
     def start_over(self, view: View) -> None:
         """Rebuild the plan from what really runs: promises may break."""
-        ...
 
     def rebuild(self, view: View) -> None:
         """Rebuild the plan for another machine, from what runs on its open hosts and from the queue."""
-        ...
 
     def compress(self, how: str, view: View) -> None:
         """Move reservations earlier: ``arrival``, ``start``, ``none``, or ``scratch`` (which may break promises)."""
-        ...
 
     def arrive(self, view: View) -> None:
         """Give each arrival the earliest reservation."""
-        ...
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
         """Return the rows with a planned start earlier than promised, and that start (the new promise); the starts of
         due rows, which leave the plan; and the earliest planned start after that, or None."""
-        ...
 
     def planned_start(self, row: int) -> int:
         """Return the planned start of a waiting row."""
-        ...
 
 
 class Space(ABC):
@@ -141,7 +132,7 @@ class Space(ABC):
     @classmethod
     def room(cls, view: View) -> Room:
         """Return what is free now, for a pass to take from."""
-        return Room(cls, view.machine, view.free, view.free_memory, view.free_resources)
+        return Room(cls, view)
 
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job now, empty if it does not fit."""
@@ -186,8 +177,8 @@ class Space(ABC):
         return self.starts(started[:count].tolist(), places[:count].tolist()), reserved_in(reserved, int(kept))
 
     @abstractmethod
-    def hold_up(self, job: Job, order: Int64Array, ahead: list[int], depth: int, *, is_by_shadow: bool) -> WaitReason:
-        """Return why a pass over ``order`` did not start a job; ``ahead``: the rows before it."""
+    def hold_up(self, by: str, job: Job, order: Int64Array, ahead: list[int], depth: int, is_by_shadow: bool) -> Reason:
+        """Return why a pass of policy ``by`` over ``order`` did not start a job; ``ahead``: the rows before it."""
 
     def is_apart(self, job: Job) -> bool:
         """Return whether a job may not share one host, as a whole, with other jobs."""
@@ -223,6 +214,53 @@ class Space(ABC):
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
         """Return the starts of rows in places of :meth:`whole`: the engine chooses their hosts there."""
         return [Start(row) for row in rows]
+
+
+class Room:
+    """What is free during one pass; a policy takes the resources of the jobs that it starts from it.
+
+    ``free`` and ``free_memory``: processors and bytes of memory of each host; ``free_resources``: by resource of
+    ``Machine.resources``, then by host.
+    """
+
+    def __init__(self, kind: type[Space], view: View) -> None:
+        self.machine = view.machine
+        self.free = list(view.free)
+        self.free_memory = list(view.free_memory)
+        self.free_resources = list(map(list, view.free_resources))
+        self._kind = kind
+        self._widest = kind.widest(view.machine, view.free)
+
+    def take(self, job: Job) -> bool:
+        """Take the default allocation of a job if it fits; return whether it did."""
+        return job.procs <= self._widest and bool(self.place(job))
+
+    def place(self, job: Job) -> Allocation:
+        """Take the default allocation of a job and return it, empty if the job does not fit."""
+        if job.procs > self._widest:
+            return ()
+        found = self._kind.allocation(self.machine, self.free, self.free_memory, job, self.free_resources)
+        self.give(found)
+        return found
+
+    def place_on(self, job: Job, host: int) -> Allocation:
+        """Take an allocation of a whole job inside one host and return it, empty if the job does not fit there."""
+        if job.procs > self.free[host]:
+            return ()
+        free, free_memory = [0] * len(self.free), [0] * len(self.free)
+        free[host], free_memory[host] = self.free[host], self.free_memory[host]
+        found = self._kind.allocation(self.machine, free, free_memory, job, self.free_resources)
+        self.give(found)
+        return found
+
+    def give(self, allocation: Allocation) -> None:
+        """Remove an allocation from what is free: a job has it now."""
+        for chunk in allocation:
+            give_on(self.free, chunk, -chunk.procs)
+            give_on(self.free_memory, chunk, -chunk.memory)
+            for free, amount in zip(self.free_resources, chunk.resources, strict=False):
+                free[chunk.host] -= amount
+        self._widest = self._kind.widest(self.machine, self.free)
 
 
 def reserved_in(table: Int64Array, count: int) -> list[Reserved]:

@@ -12,11 +12,10 @@ import numpy as np
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.model.record import Schedule
 from qbatch.policies.registry import name_among
-from qbatch.results.matching import jobs_of
 from qbatch.results.pieces import unknown_pieces
 from qbatch.results.reading import read_named
 from qbatch.results.recorded import POLICY
-from qbatch.results.replicas import check_alike, check_distinct, log_of
+from qbatch.results.replicas import check_alike, check_distinct, jobs_of, log_of
 from qbatch.results.result import Result
 from qbatch.results.run_words import left_out_notes, missing_estimates, recorded_notes, short_name
 
@@ -157,7 +156,7 @@ def _replica(group: list[tuple[str, Result]]) -> Replica:
                     "leave one of the two out"
                 )
             found[one.policy] = (where, one)
-    whole = replace(first, schedules=tuple(one for _, one in found.values())).told(
+    whole = replace(first, schedules=tuple(one for _, one in found.values())).with_facts(
         name=first.name, procs_total=first.procs_total, clock=first.clock, queue_names=names,
     )  # fmt: skip
     said = [f"{where}: {note}" for where, result in group for note in _remarks(result, found)]

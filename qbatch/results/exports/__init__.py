@@ -5,8 +5,7 @@ Each format is one file (job rows as Parquet or CSV, a log in the Standard Workl
 the given ``Exportable``.  Each format but the directory writes to a binary file that the caller opened.
 """
 
-from qbatch.results.exports.directory import write_directory
 from qbatch.results.exports.exportable import Exportable, ExportedBar
-from qbatch.results.exports.forms import FORMS, Form
+from qbatch.results.exports.forms import FORMS, Form, write_directory
 
 __all__ = ["FORMS", "Exportable", "ExportedBar", "Form", "write_directory"]

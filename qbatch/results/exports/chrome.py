@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,15 +27,15 @@ _LEAST = {"started": 0, "suspended_s": 1, "pieces": 1, "user": 0, "group": 0, "q
 def write_chrome(out: BinaryIO, source: Exportable) -> None:
     """Write the trace of all policies of the result, one after another in the list of processes."""
     result = source.result
-    said = {
+    facts = {
         "source": result.name, "policies": list(result.policies), "processors": result.procs_total,
         "unix_start_s": result.clock.unix_start, "time_zone": result.clock.zone,
     }  # fmt: skip
-    out.write(b'{"displayTimeUnit":"ms","otherData":' + _json(said) + b',"traceEvents":[\n')
-    first = True
-    for events in _blocks(_events(source)):
-        out.write((b"" if first else b",\n") + b",\n".join(map(_json, events)))
-        first = False
+    out.write(b'{"displayTimeUnit":"ms","otherData":' + _json(facts) + b',"traceEvents":[\n')
+    events, separator = _events(source), b""
+    while block := list(islice(events, _EVENTS_AT_ONCE)):
+        out.write(separator + b",\n".join(map(_json, block)))
+        separator = b",\n"
     out.write(b"\n]}\n")
 
 
@@ -65,8 +66,7 @@ def _events(source: Exportable) -> Iterator[dict[str, Any]]:
     for schedule in (each.only_ran() for each in source.result.schedules):
         bars = source.bars_of(schedule)
         machine = process = process + 1
-        name = f"{schedule.policy}: {source.result.procs_total} processors"
-        yield from _named(process, name)
+        yield from _named(process, f"{schedule.policy}: {source.result.procs_total} processors")
         yield from _counters(schedule, bars, machine)
         columns = _columns_of(schedule)
         by_host: dict[str, list[ExportedBar]] = {}
@@ -96,14 +96,7 @@ def _of_host(columns: dict[str, Int64Array], bars: list[ExportedBar], process: i
         bar = bars[place]
         thread = {"pid": process, "tid": lane_of[place] + 1}
         name = f"job {columns['job'][bar.row]}"
-        yield {
-            "ph": "B",
-            "name": name,
-            "cat": "job",
-            "ts": bar.begin,
-            **thread,
-            "args": _facts(columns, bar),
-        }
+        yield {"ph": "B", "name": name, "cat": "job", "ts": bar.begin, **thread, "args": _facts(columns, bar)}
         yield {"ph": "E", "name": name, "cat": "job", "ts": bar.end, **thread}
 
 
@@ -161,17 +154,6 @@ def _steps(up: Int64Array, down: Int64Array, change: Int64Array) -> Iterator[tup
     change = np.bincount(places, weights=np.concatenate([change, -change]), minlength=len(at)).astype(np.int64)
     keep = change != 0
     yield from zip(at[keep].tolist(), np.cumsum(change)[keep].tolist(), strict=True)
-
-
-def _blocks(events: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    block: list[dict[str, Any]] = []
-    for event in events:
-        block.append(event)
-        if len(block) == _EVENTS_AT_ONCE:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def _json(value: Any) -> bytes:

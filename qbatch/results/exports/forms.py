@@ -1,16 +1,18 @@
-"""The forms of export by name."""
+"""The forms of export by name, and the export as a result's directory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from qbatch.model.errors import UsageError
 from qbatch.results.exports.batsim import write_batsim
 from qbatch.results.exports.chrome import write_chrome
 from qbatch.results.exports.exportable import Exportable
 from qbatch.results.exports.swf import write_swf
 from qbatch.results.job_rows import write_job_rows
+from qbatch.results.result import write_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +47,16 @@ class Form:
         return found
 
 
-def _write_parquet(out: BinaryIO, source: Exportable) -> None:
-    write_job_rows(out, source.result.schedules, ".parquet")
-
-
-def _write_csv(out: BinaryIO, source: Exportable) -> None:
-    write_job_rows(out, source.result.schedules, ".csv")
+def _write_rows(suffix: str) -> Callable[[BinaryIO, Exportable], None]:
+    return lambda out, source: write_job_rows(out, source.result.schedules, suffix)
 
 
 _KEPT_IN_ROWS = "first start, end, run time, total wait and the number of execution intervals"
 _LOST = "when each was suspended or resized"
 
 FORMS: dict[str, Form] = {
-    "parquet": Form(_write_parquet, "job rows as Parquet", is_text=False, keeps=_KEPT_IN_ROWS, loses=_LOST),
-    "csv": Form(_write_csv, "job rows as CSV", keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "parquet": Form(_write_rows(".parquet"), "job rows as Parquet", is_text=False, keeps=_KEPT_IN_ROWS, loses=_LOST),
+    "csv": Form(_write_rows(".csv"), "job rows as CSV", keeps=_KEPT_IN_ROWS, loses=_LOST),
     "swf": Form(
         write_swf, "the schedule as a workload log", keeps="first start and end",
         loses=f"{_LOST}, and the time that each really ran (field 4 is end - start)",
@@ -70,3 +68,32 @@ FORMS: dict[str, Form] = {
     ),
 }  # fmt: skip
 """Every form of export."""
+
+_OF_ANOTHER = ("schema", "files", "pieces", "policies")
+
+
+def write_directory(path: str, source: Exportable) -> None:
+    """Write ``result.json``, the job rows and the execution intervals of each policy, as ``qbatch replay --out`` does.
+
+    No other form keeps the execution intervals of jobs.
+
+    Raises:
+        UsageError: the size of the machine is unknown, or ``--procs`` contradicts the result: the metrics in the result are
+            those of its own machine.
+        OutputError: as ``write_result``.
+    """
+    result = source.result
+    if result.is_size_guessed:
+        raise UsageError("a result contains the size of its machine, and bare job rows do not; give it with --procs N")
+    own = result.document.get("procs_total", result.procs_total)
+    if own != result.procs_total:
+        raise UsageError(f"--procs is for bare job rows, and the machine of {result.name} has {own} processors; leave it out")
+    document: dict[str, Any] = {
+        "log": {"name": result.name},
+        "procs_total": result.procs_total,
+        "clock": {"unix_start": result.clock.unix_start, "zone": result.clock.zone},
+        **{key: value for key, value in result.document.items() if key not in _OF_ANOTHER},
+    }
+    if "results" in document:
+        document["results"] = [one for one in document["results"] if one.get("policy") in result.policies]
+    write_result(path, document, result.schedules)

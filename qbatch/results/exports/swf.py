@@ -61,5 +61,4 @@ def write_swf(out: BinaryIO, source: Exportable) -> None:
 
 
 def _seconds(times: Int64Array) -> Column:
-    """Return microseconds as seconds: whole numbers if all are whole."""
     return times // MICROSECONDS if not (times % MICROSECONDS).any() else times / MICROSECONDS

@@ -21,67 +21,68 @@ from qbatch.workloads.kernels import network
 NEEDS = Needs(has_queue=False, has_timers=True, reads_ended=True)
 """What :func:`decide` returns and reads."""
 
-RULES = record([
-    ("processors", np.int64),
-    ("routing", np.int64),
-    ("discipline", np.int64),
-    ("limit", np.int64),  # of ``LSTF``.
-    ("is_lowest", np.int64),  # whether ties go to the first station.
-    ("window_from", np.int64),  # the begin of the measured window, microseconds.
-    ("window_to", np.int64),  # the end of the measured window.
-])  # fmt: skip
+RULES = record(
+    "processors",
+    "routing",
+    "discipline",
+    "limit",  # of ``LSTF``.
+    "is_lowest",  # whether ties go to the first station.
+    "window_from",  # the begin of the measured window, microseconds.
+    "window_to",  # the end of the measured window.
+)
 """The parameters of the simulation."""
 
-NETWORK_COUNTS = record([
-    ("io_end", np.int64),  # the end of the job in I/O.
-    ("io_head", np.int64),  # the first index of the I/O queue.
-    ("io_waiting", np.int64),  # the length of the I/O queue.
-    ("traced", np.int64),  # rows of the trace of tasks.
-    ("visited", np.int64),  # rows of the trace of visits.
-    ("back", np.int64),  # jobs that came back at this instant.
-    ("done", np.int64),  # jobs of which the last task ended at this instant.
-    ("tasks", np.int64),  # tasks that have ended so far.
-])  # fmt: skip
+NETWORK_COUNTS = record(
+    "io_end",  # the end of the job in I/O.
+    "io_head",  # the first index of the I/O queue.
+    "io_waiting",  # the length of the I/O queue.
+    "traced",  # rows of the trace of tasks.
+    "visited",  # rows of the trace of visits.
+    "back",  # jobs that came back at this instant.
+    "done",  # jobs of which the last task ended at this instant.
+    "tasks",  # tasks that have ended so far.
+)
 """The progress of the network."""
 
-SWITCH = record([
-    ("following", np.int64),  # the next change of the distribution.
-    ("number", np.int64),  # the number of changes.
-    ("is_second", np.int64),  # whether the second one is active.
-])  # fmt: skip
+SWITCH = record(
+    "following",  # the next change of the distribution.
+    "number",  # the number of changes.
+    "is_second",  # whether the second one is active.
+)
 """Which of two distributions is active."""
 
-PARENT = record([
-    ("visit", np.int64),  # the number of the visit.
-    ("submitted", np.int64),  # its begin.
-    ("left", np.int64),  # tasks that have not ended.
-    ("width", np.int64),  # its number of tasks.
-    ("first_end", np.int64),  # the end of the first task.
-    ("longest", np.int64),  # the longest demand among them.
-])  # fmt: skip
+PARENT = record(
+    "visit",  # the number of the visit.
+    "submitted",  # its begin.
+    "left",  # tasks that have not ended.
+    "width",  # its number of tasks.
+    "first_end",  # the end of the first task.
+    "longest",  # the longest demand among them.
+)
 """A job of the network."""
 
-STATION = record([
-    ("length", np.int64),  # tasks that wait or are in service.
-    ("waiting", np.int64),  # those that wait.
-    ("free", np.int64),  # idle servers.
-    ("selections", np.int64),  # selections since the oldest was taken.
-])  # fmt: skip
+STATION = record(
+    "length",  # tasks that wait or are in service.
+    "waiting",  # those that wait.
+    "free",  # idle servers.
+    "selections",  # selections since the oldest was taken.
+)
 """A station."""
 
-MEASURED = record([
-    ("completed", np.float64),  # I/O completions.
-    ("busy", np.float64),  # busy microseconds of processors.
-    ("responses", np.float64),  # parents that ended.
-    ("response_sum", np.float64),
-    ("response_max", np.float64),
-    ("slowdown_sum", np.float64),  # sum of slowdowns: response over the longest demand.
-    ("spread_sum", np.float64),  # sum of spreads: last end minus first end.
-])  # fmt: skip
+MEASURED = record(
+    "completed",  # I/O completions.
+    "busy",  # busy microseconds of processors.
+    "responses",  # parents that ended.
+    "response_sum",
+    "response_max",
+    "slowdown_sum",  # sum of slowdowns: response over the longest demand.
+    "spread_sum",  # sum of spreads: last end minus first end.
+    kind=np.float64,
+)
 """The measures of the window."""
 
-TASK_TRACE = record([(name, np.int64) for name in ("job", "visit", "task", "station", "dispatched", "start", "end")])
-VISIT_TRACE = record([(name, np.int64) for name in ("job", "visit", "tasks", "submitted", "ended", "io_begin", "io_end")])
+TASK_TRACE = record("job", "visit", "task", "station", "dispatched", "start", "end")
+VISIT_TRACE = record("job", "visit", "tasks", "submitted", "ended", "io_begin", "io_end")
 """The trace of a task, and of a visit."""
 
 

@@ -52,7 +52,6 @@ class LiveChart(DrawnPanel, can_focus=False):
         self._since = ""
 
     def show(self) -> None:
-        """Draw the data of the board."""
         shown = self._values()
         self.border_subtitle = shown.text
         # Cells of the axis at the left; none if there is space for bars only.
@@ -68,7 +67,6 @@ class LiveChart(DrawnPanel, can_focus=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Adapt to more or less space, even while nothing happens."""
         self.show()
 
     def line(self, number: int) -> list[Segment]:
@@ -76,7 +74,8 @@ class LiveChart(DrawnPanel, can_focus=False):
         has_axes = bool(self._margin)
         lines = self.lines - has_axes
         if number >= lines:
-            return [Segment(self._time_axis(), self.tone("muted"))]
+            dashes = "─" * max(len(self._points) - len(self._since) - 3, 1)
+            return [Segment(f"{' ' * (self._margin - 1)}└{self._since}{dashes}now", self.tone("muted"))]
         below, scale = (lines - 1 - number) * 8, lines * 8 / max(self._top, 1e-9)
         text = "".join(_BLOCKS[max(min(round(point * scale) - below, 8), 0)] for point in self._points)
         bars = Segment(text, self.tone(self._tone))
@@ -85,17 +84,9 @@ class LiveChart(DrawnPanel, can_focus=False):
         label = self._top_text if number == 0 else "0" if number == lines - 1 else ""
         return [Segment(f"{label.rjust(self._margin - 1)}{'┤' if label else '│'}", self.tone("muted")), bars]
 
-    def _time_axis(self) -> str:
-        room = max(len(self._points), len(self._since) + 4)
-        return f"{' ' * (self._margin - 1)}└{self._since}{'─' * (room - len(self._since) - 3)}now"
-
 
 class Charts(Horizontal):
-    """The three charts.
-
-    Args:
-        board: the board to show.
-    """
+    """The three charts."""
 
     def __init__(self, board: Board, **given: Any) -> None:
         self.board = board
@@ -107,7 +98,6 @@ class Charts(Horizontal):
         super().__init__(*self.charts, **given)
 
     def show(self) -> None:
-        """Draw the data of the board."""
         board = self.board
         if not board.is_stale:
             board.series.note(board.now(), board.grid.busy, board.waiting_total)
@@ -136,10 +126,9 @@ class Charts(Horizontal):
 
 def _short_number(value: float) -> str:
     """Return a number in at most four characters: ``0.25``, ``7.5``, ``637``, ``12k``, ``3.2M``."""
-    for limit, unit in ((1e6, "M"), (1e4, "k")):
-        if value >= limit:
-            scaled = value / (1e6 if unit == "M" else 1e3)
-            return f"{scaled:.0f}{unit}" if scaled >= 10 else f"{scaled:.1f}{unit}"
+    if value >= 1e4:
+        scaled, unit = (value / 1e6, "M") if value >= 1e6 else (value / 1e3, "k")
+        return f"{scaled:.0f}{unit}" if scaled >= 10 else f"{scaled:.1f}{unit}"
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
@@ -150,8 +139,5 @@ def _resampled(values: list[float], width: int) -> list[float]:
         return []
     if count <= width:
         return [values[at * count // width] for at in range(width)] if count * 2 >= width else values
-    points = []
-    for at in range(width):
-        part = values[at * count // width : (at + 1) * count // width]
-        points.append(sum(part) / len(part))
-    return points
+    parts = [values[at * count // width : (at + 1) * count // width] for at in range(width)]
+    return [sum(part) / len(part) for part in parts]

@@ -7,6 +7,8 @@ hosts than lines.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -31,6 +33,8 @@ _MOST_PITCH = 3
 _MARKS = {"runs": "■", "stopped": "▒", "trial": "▣"}
 """Marks of a running job, a suspended job, and a job that runs in the place of a suspended one."""
 
+_STATE_TONES = {"down": "bad", "offline": "warning"}
+
 _TAIL = 5
 """Cells of the memory gauge: a space, the block, its percentage."""
 
@@ -39,11 +43,7 @@ _WAITING = 4
 
 
 class HostPanel(DrawnPanel):
-    """All hosts.
-
-    Args:
-        board: the board to show.
-    """
+    """All hosts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,up,k", "move(-1)", "Previous host", show=False),
@@ -53,12 +53,11 @@ class HostPanel(DrawnPanel):
         Binding("enter", "open", "Details"),
     ]
 
+    @dataclass
     class Opened(Message):
         """A host was chosen."""
 
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+        name: str
 
     def __init__(self, board: Board, **given: Any) -> None:
         super().__init__(**given)
@@ -73,19 +72,16 @@ class HostPanel(DrawnPanel):
 
     @property
     def current(self) -> str:
-        """The name of the host under the cursor."""
         names = list(self.board.grid.places)
         return names[min(self.cursor, len(names) - 1)] if names else ""
 
     def show(self) -> None:
-        """Draw the data of the board."""
         self._lay_out()
         grid = self.board.grid
         self.border_subtitle = f"{grid.busy:,} of {grid.cpus:,} processors"
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lay the hosts out again."""
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -137,12 +133,10 @@ class HostPanel(DrawnPanel):
         name, hosts = self._rows[number]
         if not hosts:
             return self._label(name)
-        segments: list[Segment] = []
-        if self._folds > 1 or len(self.board.grid.places) == 1:
-            return self._folded(hosts[0], number - 1)
-        for place in hosts:
-            segments += self._host(place)
-        return segments
+        if self._folds > 1 or len(self.board.grid.places) == 1:  # one line of a machine with many processors
+            cells, first = self._cell_jobs(hosts[0], self._cells * self._folds), (number - 1) * self._cells
+            return self._painted(cells[first : first + self._cells], hosts[0])
+        return [segment for place in hosts for segment in self._host(place)]
 
     def _label(self, pool: str) -> list[Segment]:
         """A pool's name, its use, and the meaning of the gauge at the right of its hosts."""
@@ -154,29 +148,18 @@ class HostPanel(DrawnPanel):
         gauge = f"; at the right: {', '.join(shown)}" if text and shown else ""
         return [Segment(f"{clean(pool)} ", self.tone("accent")), Segment(text + gauge, self.tone("muted"))]
 
-    def _folded(self, place: ShownHost, fold: int) -> list[Segment]:
-        """One line of a machine with many processors."""
-        cells = self._cell_jobs(place, self._cells * self._folds)
-        return self._painted(cells[fold * self._cells : (fold + 1) * self._cells], place)
-
     def _host(self, place: ShownHost) -> list[Segment]:
         record = place.record
-        is_current = record.name == self.current
-        style = self.tone("cursor") if is_current else self.plain_style
-        if record.state == "down":
-            style = self.tone("bad") if not is_current else style
-        elif record.state == "offline":
-            style = self.tone("warning") if not is_current else style
+        tone = "cursor" if record.name == self.current else _STATE_TONES.get(record.state)
+        style = self.tone(tone) if tone is not None else self.plain_style
         count = min(record.cpus, self._cells)
         segments = [Segment(fitted(clean(record.name), _NAME - 1), style), Segment(" ", self.plain_style)]
         segments += self._painted(self._cell_jobs(place, count), place)
         segments.append(Segment(" " * (self._cells - count) * self._pitch, self.plain_style))
         if record.memory:
             share = place.memory_used / record.memory
-            tone = "bad" if share > 0.98 else "muted"
-            segments.append(
-                Segment(f" {_GAUGE[round(min(share, 1) * 8)]}{min(round(share * 100), 99):2d}%", self.tone(tone))
-            )
+            gauge = f" {_GAUGE[round(min(share, 1) * 8)]}{min(round(share * 100), 99):2d}%"
+            segments.append(Segment(gauge, self.tone("bad" if share > 0.98 else "muted")))
         elif any(each.record.memory for each in self.board.grid.places.values()):
             segments.append(Segment(" " * _TAIL, self.plain_style))
         if self._has_queues:
@@ -198,41 +181,29 @@ class HostPanel(DrawnPanel):
             owners[low:high] = [(job, "trial") for job, _ in owners[low:high]]
         if cpus <= count:
             return owners
-        cells = []
-        for cell in range(count):
-            part = owners[cell * cpus // count : (cell + 1) * cpus // count]
-            cells.append(Counter(part).most_common(1)[0][0])
-        return cells
+        parts = [owners[cell * cpus // count : (cell + 1) * cpus // count] for cell in range(count)]
+        return [Counter(part).most_common(1)[0][0] for part in parts]
 
     def _painted(self, cells: list[tuple[str, str]], place: ShownHost) -> list[Segment]:
         """Turn cells into segments, merging neighbours of one job."""
-        scheme = scheme_of(self.app)
-        state = place.record.state
-        idle = self.tone({"down": "bad", "offline": "warning"}.get(state, "muted"))
+        scheme, state = scheme_of(self.app), place.record.state
         free = {"down": "✕", "offline": "/"}.get(state, "·")
+        gap = " " * (self._pitch - 1)
         segments: list[Segment] = []
-        at = 0
-        while at < len(cells):
-            until = at
-            while until < len(cells) and cells[until] == cells[at]:
-                until += 1
-            (job, mark), count, gap = cells[at], until - at, " " * (self._pitch - 1)
+        for (job, mark), run in groupby(cells):
             if not job:
-                segments.append(Segment((free + gap) * count, idle))
+                letter, style = free, self.tone(_STATE_TONES.get(state, "muted"))
             elif scheme == "none":
                 letter = job_letter(job).upper() if mark == "stopped" else job_letter(job)
                 style = Style.combine([self.plain_style, Style(underline=mark == "trial")])
-                segments.append(Segment((letter + gap) * count, style))
             else:
-                style = Style.combine([self.plain_style, job_style(job, scheme)])
-                segments.append(Segment((_MARKS[mark] + gap) * count, style))
-            at = until
+                letter, style = _MARKS[mark], Style.combine([self.plain_style, job_style(job, scheme)])
+            segments.append(Segment((letter + gap) * len(list(run)), style))
         return segments
 
     # The cursor
 
     def action_move(self, by: int) -> None:
-        """Go to another host."""
         count = len(self.board.grid.places)
         self.cursor = max(min(self.cursor + by, count - 1), 0)
         place = self.board.grid.places.get(self.current)
@@ -241,11 +212,9 @@ class HostPanel(DrawnPanel):
         self.refresh()
 
     def action_edge(self, which: int) -> None:
-        """Go to the first or the last host."""
         self.action_move(len(self.board.grid.places) if which else -len(self.board.grid.places))
 
     def action_open(self) -> None:
-        """Report the chosen host."""
         if self.current:
             self.post_message(self.Opened(self.current))
 
@@ -256,9 +225,7 @@ class HostPanel(DrawnPanel):
             return
         number = at.y + int(self.scroll_offset.y)
         hosts = self._rows[number][1] if number < len(self._rows) else []
-        across = at.x // (
-            _NAME + self._cells * self._pitch + 1 + _tail(list(self.board.grid.places.values()))
-        )
+        across = at.x // (_NAME + self._cells * self._pitch + 1 + _tail(list(self.board.grid.places.values())))
         if across < len(hosts):
             was = self.current
             self.cursor = list(self.board.grid.places.values()).index(hosts[across])

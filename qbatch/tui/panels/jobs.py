@@ -34,11 +34,6 @@ def short_id(name: str) -> str:
     return name.partition(".")[0]
 
 
-def procs_of(job: JobRecord) -> int:
-    """Return the processors of a job: those that it has on hosts, else those that it requests."""
-    return pieces.procs_now(job)
-
-
 def walltime_of(job: JobRecord) -> int:
     """Return the walltime of a job, in microseconds; 0 if it is unknown."""
     return walltime_in(job.resources.get("walltime", ""))
@@ -85,11 +80,7 @@ def bar(share: float, width: int = _BAR) -> str:
 
 
 class JobTable(RowTable):
-    """A table of jobs; it knows the instant, for ages and bars.
-
-    Args:
-        board: the board to show.
-    """
+    """A table of jobs; it knows the instant, for ages and bars."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "mark", "Mark", show=False, tooltip="Mark this job: h, r, d, m, p and y then act on all marked jobs"),
@@ -123,7 +114,7 @@ def _common() -> list[TableColumn]:
         TableColumn("id", "job", 8, lambda job: short_id(job.id), number_of),
         TableColumn("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
         TableColumn("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
-        TableColumn("procs", "procs", 5, lambda job: str(procs_of(job)), procs_of, is_right=True),
+        TableColumn("procs", "procs", 5, lambda job: str(pieces.procs_now(job)), pieces.procs_now, is_right=True),
     ]
 
 
@@ -180,7 +171,7 @@ def running_table(board: Board, **given: Any) -> JobTable:
         TableColumn("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
                lambda job: walltime_of(job) - run(job), is_right=True),
         TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
-        TableColumn("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host),
         TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
         TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
     ], "no job runs", **given)  # fmt: skip
@@ -203,7 +194,7 @@ def history_table(board: Board, **given: Any) -> JobTable:
         TableColumn("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
                lambda job: job.submitted or 0),
         TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
-        TableColumn("hosts", "hosts", 24, lambda job: hosts_text(job), lambda job: job.exec_host),
+        TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host),
         TableColumn("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
     ], "no job has ended yet; type to search, / to filter", **given)  # fmt: skip
 

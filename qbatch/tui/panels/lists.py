@@ -13,19 +13,17 @@ from qbatch.wire.records import EventRecord, QueueRecord, ShadowRecord
 
 _EVENT_TONES = {
     "started": "good", "resumed": "good", "suspended": "warning", "held": "warning", "lost": "bad", "requeued": "warning",
-    "promise-broken": "bad",
-    "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
+    "promise-broken": "bad", "resized": "good", "host": "accent", "queue": "accent", "monitor": "accent",
 }  # fmt: skip
 
 
 def queue_table(board: Board, **given: Any) -> RowTable:
     """Return the table of queues."""
 
-    def count(letters: str) -> Any:
-        return lambda queue: sum(queue.counts.get(letter, 0) for letter in letters)
-
     def number(key: str, title: str, letters: str) -> TableColumn:
-        counted = count(letters)
+        def counted(queue: QueueRecord) -> int:
+            return sum(queue.counts.get(letter, 0) for letter in letters)
+
         return TableColumn(key, title, 8, lambda queue: f"{counted(queue):,}", counted, is_right=True)
 
     return RowTable([
@@ -60,19 +58,17 @@ def _limits(queue: QueueRecord) -> str:
 
 def event_table(board: Board, **given: Any) -> RowTable:
     """Return the log of events, the latest first."""
+
+    def tone(event: EventRecord) -> str:
+        is_failed = event.kind == "ended" and event.record is not None and bool(event.record.exit_status)
+        return "bad" if is_failed else _EVENT_TONES.get(event.kind, "")
+
     return RowTable([
         TableColumn("at", "time", 11, lambda event: close_moment(event.at, board.now()), lambda event: event.at),
-        TableColumn("kind", "event", 10, lambda event: event.kind, lambda event: event.kind,
-               tone=lambda event: _event_tone(event)),
+        TableColumn("kind", "event", 10, lambda event: event.kind, lambda event: event.kind, tone=tone),
         TableColumn("job", "job", 10, lambda event: short_id(event.job), lambda event: event.job),
         TableColumn("what", "what", 100, event_text, event_text),
     ], key=lambda event: (event.number, event.at, event.kind, event.text), empty="no events yet", **given)  # fmt: skip
-
-
-def _event_tone(event: EventRecord) -> str:
-    if event.kind == "ended" and event.record is not None and event.record.exit_status:
-        return "bad"
-    return _EVENT_TONES.get(event.kind, "")
 
 
 def event_text(event: EventRecord) -> str:

@@ -1,7 +1,4 @@
-"""The panels of the monitor: one entry each.  The application binds, shows, draws and lists what stands here.
-
-A new panel is a widget in a file of this folder and an entry here.
-"""
+"""The panels of the monitor, one entry each: a new panel is a widget in a file of this folder and an entry here."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def _draw_itself(panel: Any, board: Board, asking: Asking) -> None:
 
 def _draw_history(panel: Any, board: Board, asking: Asking) -> None:
     panel.show(asking.history)
-    panel.border_subtitle = f"{panel.border_subtitle}{' and more' if asking.has_more else ''}"
+    panel.border_subtitle = f"{panel.border_subtitle}{' and more' if asking.more else ''}"
 
 
 def _draw_shadows(panel: Any, board: Board, asking: Asking) -> None:

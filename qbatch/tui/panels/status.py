@@ -14,12 +14,7 @@ from qbatch.tui.source import MonitorSource
 
 
 class Status(Widget):
-    """Two lines, redrawn whenever the clock moves.
-
-    Args:
-        board: the board to show.
-        source: the source of the board.
-    """
+    """Two lines, redrawn whenever the clock moves."""
 
     DEFAULT_CSS = """
     Status { height: 2; background: $panel; color: $text; padding: 0 1; }
@@ -31,7 +26,6 @@ class Status(Widget):
         self.source = source
 
     def render(self) -> Text:
-        """Return both lines."""
         board = self.board
         server = board.server
         text = Text(no_wrap=True, overflow="ellipsis")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -13,7 +15,8 @@ from qbatch.results.shown import clean, close_moment, short_span
 from qbatch.tui.board import Board
 from qbatch.tui.colours import job_style
 from qbatch.tui.panels.drawn import DrawnPanel, fitted, scheme_of
-from qbatch.tui.panels.jobs import danger_of, procs_of, run_time, short_id, walltime_of
+from qbatch.tui.panels.jobs import danger_of, run_time, short_id, walltime_of
+from qbatch.wire.pieces import procs_now
 
 _LABEL = 22
 _BEHIND = 0.12
@@ -48,11 +51,7 @@ class TimelineBar(NamedTuple):
 
 
 class Timeline(DrawnPanel):
-    """A Gantt chart of the next minutes, hours or days.
-
-    Args:
-        board: the board to show.
-    """
+    """A Gantt chart of the next minutes, hours or days."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -63,12 +62,11 @@ class Timeline(DrawnPanel):
         Binding("enter", "open", "Details"),
     ]
 
+    @dataclass
     class Opened(Message):
         """A job was chosen."""
 
-        def __init__(self, job: str) -> None:
-            super().__init__()
-            self.job = job
+        job: str
 
     def __init__(self, board: Board, **given: Any) -> None:
         super().__init__(**given)
@@ -80,24 +78,25 @@ class Timeline(DrawnPanel):
 
     @property
     def current(self) -> str:
-        """The job under the cursor, empty if there is none."""
         return self._bars[self.cursor].job if self.cursor < len(self._bars) else ""
 
     def show(self) -> None:
-        """Draw the data of the board."""
         now = self.board.now()
         job = self.current
         bars = []
         for each in self.board.running.values():
             if each.started is not None:
                 end = now + walltime_of(each) - run_time(each, now)
-                own = (each.id, each.user, procs_of(each), each.started, end, None, True, each.state == "S")
+                own = (each.id, each.user, procs_now(each), each.started, end, None, True, each.state == "S")
                 bars.append(TimelineBar(*own, each.deadline, danger_of(each, end)))
         bars.sort(key=lambda bar: (bar.end, bar.job))
         self._bars = bars + self._to_come(now)
         self.cursor = next((place for place, bar in enumerate(self._bars) if bar.job == job), self.cursor)
         self.cursor = max(min(self.cursor, len(self._bars) - 1), 0)
-        self._shown_span = self._span or self._fitting(now)
+        # Without a chosen span, show most of the bars.
+        last = max((bar.end - now for bar in self._bars[: max(self.lines - 1, 4)]), default=0)
+        fitting = next((span for span in _SPANS if span >= last / (1 - _BEHIND)), _SPANS[-1])
+        self._shown_span = self._span or fitting
         self.measure(self.columns, len(self._bars) + 1)
         self.border_subtitle = f"the next {short_span(round(self._shown_span * (1 - _BEHIND)))}"
         self.refresh()
@@ -117,17 +116,10 @@ class Timeline(DrawnPanel):
             end = start + walltime_of(job) if end is None else end
             begin = max(start, now)
             end += begin - start
-            facts = (job.id, job.user, procs_of(job), begin, end, job.promised, False, False)
+            facts = (job.id, job.user, procs_now(job), begin, end, job.promised, False, False)
             bars.append(TimelineBar(*facts, job.deadline, danger_of(job, end)))
         bars.sort(key=lambda bar: (bar.start, bar.job))
         return bars[:MOST_SHOWN]
-
-    def _fitting(self, now: int) -> int:
-        """Return the span that shows most of the bars."""
-        rows = self._bars[: max(self.lines - 1, 4)]
-        last = max((bar.end - now for bar in rows), default=0)
-        wanted = last / (1 - _BEHIND)
-        return next((span for span in _SPANS if span >= wanted), _SPANS[-1])
 
     def line(self, number: int) -> list[Segment]:
         """Return the axis (which stays at the top) or a bar."""
@@ -141,7 +133,8 @@ class Timeline(DrawnPanel):
         label = style if bar.is_running else self.tone("muted")
         if bar.danger is not None and style is self.plain_style:
             label = self.tone(bar.danger)
-        return [Segment(fitted(_label(bar), _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
+        text = f"{short_id(bar.job):<7} {clean(bar.user)[:7]:<7} {bar.procs:>4}"
+        return [Segment(fitted(text, _LABEL - 1), label), Segment(" ", self.plain_style), *self._drawn(bar)]
 
     def _column(self, at: int) -> int:
         """Return the column of an instant, which may be outside."""
@@ -174,7 +167,8 @@ class Timeline(DrawnPanel):
                 cells.append(("│", self.tone("muted")))
             else:
                 cells.append((" ", self.plain_style))
-        return _joined(cells)
+        runs = groupby(cells, key=lambda cell: id(cell[1]))  # neighbours of one style
+        return [Segment("".join(letter for letter, _ in run), run[0][1]) for run in (list(each) for _, each in runs)]
 
     def _axis(self) -> list[Segment]:
         width = max(self.columns - _LABEL, 1)
@@ -190,7 +184,6 @@ class Timeline(DrawnPanel):
         return [Segment(fitted("job user procs", _LABEL), style), Segment("".join(marks)[:width], style)]
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
         self.cursor = max(min(self.cursor + by, len(self._bars) - 1), 0)
         top, lines = int(self.scroll_offset.y), self.lines - 1
         if self.cursor < top:
@@ -209,24 +202,5 @@ class Timeline(DrawnPanel):
         self.show()
 
     def action_open(self) -> None:
-        """Report the chosen job."""
         if self.current:
             self.post_message(self.Opened(self.current))
-
-
-def _label(bar: TimelineBar) -> str:
-    return f"{short_id(bar.job):<7} {clean(bar.user)[:7]:<7} {bar.procs:>4}"
-
-
-def _joined(cells: list[tuple[str, Style]]) -> list[Segment]:
-    """Return cells as segments, merging neighbours of one style."""
-    segments: list[Segment] = []
-    text, style = "", None
-    for letter, each in cells:
-        if each is not style and text:
-            segments.append(Segment(text, style))
-            text = ""
-        text, style = text + letter, each
-    if text:
-        segments.append(Segment(text, style))
-    return segments

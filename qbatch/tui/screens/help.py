@@ -19,11 +19,7 @@ _NAMES = {
 
 
 class Help(ModalScreen[None]):
-    """All keys, grouped by where they apply.
-
-    Args:
-        groups: (heading, bindings) in order.
-    """
+    """All keys, in groups (heading, bindings) by where they apply."""
 
     DEFAULT_CSS = """
     Help { align: center middle; }
@@ -31,20 +27,13 @@ class Help(ModalScreen[None]):
         border: round $primary; padding: 0 2; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "leave", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "dismiss", "Leave")]
 
     def __init__(self, groups: Sequence[tuple[str, Sequence[Binding]]]) -> None:
         super().__init__()
         self._groups = groups
 
     def compose(self) -> ComposeResult:
-        """A list in groups."""
-        with VerticalScroll(can_focus=True) as box:
-            box.border_title = "keys"
-            box.border_subtitle = "esc leaves"
-            yield Static(Content.from_markup(self._text()))
-
-    def _text(self) -> str:
         lines = []
         for heading, bindings in self._groups:
             lines.append(f"[b]{heading}[/b]")
@@ -53,8 +42,7 @@ class Help(ModalScreen[None]):
                     keys = " ".join(_NAMES.get(key, key) for key in binding.key.split(","))
                     lines.append(f"  {keys.replace('[', chr(92) + '['):<16} {binding.tooltip or binding.description}")
             lines.append("")
-        return "\n".join(lines)
-
-    def action_leave(self) -> None:
-        """Go back."""
-        self.dismiss(None)
+        with VerticalScroll(can_focus=True) as box:
+            box.border_title = "keys"
+            box.border_subtitle = "esc leaves"
+            yield Static(Content.from_markup("\n".join(lines)))

@@ -13,7 +13,6 @@ from textual.widgets import Footer, Static
 
 from qbatch.results.shown import clean
 from qbatch.tui.board import Board
-from qbatch.tui.grid import ShownHost
 from qbatch.tui.panels.hosts import memory_text
 from qbatch.tui.panels.jobs import JobTable, running_table
 
@@ -26,11 +25,7 @@ _MOST_WAITING = 12
 
 
 class HostScreen(ModalScreen[None]):
-    """One host, updated while the screen is open.
-
-    Args:
-        host: its name.
-    """
+    """One host, updated while the screen is open."""
 
     DEFAULT_CSS = """
     HostScreen { align: center middle; }
@@ -40,7 +35,7 @@ class HostScreen(ModalScreen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", "Leave"),
+        Binding("escape,q", "dismiss", "Leave"),
         Binding("x", "host", "Drain or resume"),
         Binding("y", "app.copy", "Copy job", show=False),
     ]
@@ -51,7 +46,6 @@ class HostScreen(ModalScreen[None]):
         self.host = host
 
     def compose(self) -> ComposeResult:
-        """The facts about the host, and its jobs."""
         with Vertical() as box:
             box.border_title = f"host {clean(self.host)}"
             yield Static(id="host-text")
@@ -59,7 +53,6 @@ class HostScreen(ModalScreen[None]):
             yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Show the host."""
         self.news()
         self.query_one(JobTable).focus()
 
@@ -70,9 +63,11 @@ class HostScreen(ModalScreen[None]):
             self.query_one("#host-text", Static).update(Content("this host does not exist any more"))
             return
         record = place.record
+        count = sum(high - low for runs in place.stopped.values() for low, high in runs)
+        of_stopped = f"; suspended jobs had {count} of them" if count else ""
         lines = [
             f"pool {record.pool}, {_STATES.get(record.state, record.state)}{f': {record.comment}' if record.comment else ''}",
-            f"processors: {place.busy} of {record.cpus} in use{_of_stopped(place)}",
+            f"processors: {place.busy} of {record.cpus} in use{of_stopped}",
             f"memory: {memory_text(place.memory_used, record.memory)}",
             f"queues: {', '.join(record.queues) or '-'}",
         ]
@@ -84,14 +79,4 @@ class HostScreen(ModalScreen[None]):
         table.show([job for name in (*place.runs, *place.stopped) if (job := self.board.running.get(name)) is not None])
 
     def action_host(self) -> None:
-        """Drain the host, or resume it."""
         self.app.call_next(self.app.run_action, f"app.host({self.host!r})")
-
-    def action_leave(self) -> None:
-        """Go back."""
-        self.dismiss(None)
-
-
-def _of_stopped(place: ShownHost) -> str:
-    count = sum(high - low for runs in place.stopped.values() for low, high in runs)
-    return f"; suspended jobs had {count} of them" if count else ""

@@ -31,12 +31,7 @@ _STATES = {
 
 
 class JobScreen(ModalScreen[None]):
-    """One job, in four tabs, updated while the screen is open.
-
-    Args:
-        job: its identifier.
-        tab: the first tab: details, why, trail or output.
-    """
+    """One job, in four tabs (details, why, trail, output), updated while the screen is open."""
 
     DEFAULT_CSS = """
     JobScreen { align: center middle; }
@@ -46,7 +41,7 @@ class JobScreen(ModalScreen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", "Leave"),
+        Binding("escape,q", "dismiss", "Leave"),
         Binding("1", "tab('details')", "Details", show=False),
         Binding("w,2", "tab('why')", "Why"),
         Binding("3", "tab('trail')", "History", show=False),
@@ -70,7 +65,6 @@ class JobScreen(ModalScreen[None]):
         self.record: JobRecord | None = None
 
     def compose(self) -> ComposeResult:
-        """The tabs."""
         with Vertical() as box:
             box.border_title = f"job {short_id(self.job)}"
             with TabbedContent(initial=self._tab):
@@ -112,8 +106,14 @@ class JobScreen(ModalScreen[None]):
         self.record = said.jobs[0]
         self._show("details", _details(self.record, self.board.now()))
         await self._follow(self.record)
-        await self._ask_why(self.record)
-        await self._ask_trail()
+        await self._show_why(self.record)
+        try:
+            trail = await self.source.ask(Trail(job=self.job), Trails)
+            lines = [f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries]
+        except QbatchError:
+            events = [event for event in self.board.events if event.job == self.job]
+            lines = [f"{moment(event.at)}  {event.kind} {clean(event.text)}" for event in events] or ["there is no record here"]
+        self._show("trail", "\n".join(lines))
 
     async def _follow(self, record: JobRecord) -> None:
         """Follow the output at the source's location of it; without one, at that of the record."""
@@ -123,66 +123,50 @@ class JobScreen(ModalScreen[None]):
             if isinstance(error, Refusal) and error.code != "bad-state":  # a recording, which has no answer
                 self.query_one(Follow).tell(str(error))
             else:
-                self.query_one(Follow).follow(_local(record.output))
+                host, colon, path = record.output.partition(":/")  # host:/path, or /path
+                self.query_one(Follow).follow(f"/{path}" if colon and not host.startswith("/") else record.output)
             return
         is_same = files.attempt == self._attempt
         self._attempt = files.attempt
         self.query_one(Follow).follow(*files.output, is_same=is_same)
 
-    async def _ask_why(self, record: JobRecord) -> None:
-        if record.state not in WAITING and record.state != "S":
-            self._show("why", _why_not_waiting(record, self.board.now()))
-            return
-        try:
-            why = await self.source.ask(Explain(job=self.job), Explanation)
-        except QbatchError as error:
-            self._show("why", str(error))
-            return
-        self._show("why", _why(why))
-
-    async def _ask_trail(self) -> None:
-        try:
-            trail = await self.source.ask(Trail(job=self.job), Trails)
-        except QbatchError:
-            lines = [
-                f"{moment(event.at)}  {event.kind} {clean(event.text)}"
-                for event in self.board.events
-                if event.job == self.job
-            ]
-            self._show("trail", "\n".join(lines) or "there is no record here")
-            return
-        self._show(
-            "trail", "\n".join(f"{moment(entry.at)}  {entry.kind}  {clean(entry.text)}" for entry in trail.entries)
-        )
+    async def _show_why(self, record: JobRecord) -> None:
+        if record.state in WAITING or record.state == "S":
+            try:
+                text = _why(await self.source.ask(Explain(job=self.job), Explanation))
+            except QbatchError as error:
+                text = str(error)
+        else:
+            began = "it never started"
+            if record.started is not None:
+                began = f"it waited {short_span(waited(record, self.board.now()))} and started {moment(record.started)}"
+            how = "was cancelled" if is_cancelled(record) else "ended"
+            status = "" if is_cancelled(record) else f" with exit status {record.exit_status}"
+            ended = f"; it {how} {moment(record.ended)}{status}" if record.ended is not None else ""
+            text = f"job {short_id(record.id)} does not wait: {began}{ended}"
+        self._show("why", text)
 
     def _show(self, which: str, text: str) -> None:
         self.query_one(f"#{which}-text", Static).update(Content(text))
 
     def action_tab(self, which: str) -> None:
-        """Show a tab."""
         self.query_one(TabbedContent).active = which
 
     def action_job(self, what: str) -> None:
         """Act on the job; the application asks first."""
         self.app.call_next(self.app.run_action, f"app.job('{what}')")
 
-    def action_leave(self) -> None:
-        """Go back."""
-        self.dismiss(None)
-
-
-def _local(path: str) -> str:
-    """Return the path of ``host:/path`` or ``/path``."""
-    return path if path.startswith("/") or ":/" not in path else "/" + path.partition(":/")[2]
-
 
 def _details(job: JobRecord, now: int) -> str:
     ran = None if job.started is None else run_time(job, now)
+    memory = f", {job.resources['mem']}" if "mem" in job.resources else ""
+    select = f" ({job.resources['select']})" if "select" in job.resources else ""
     rows: list[tuple[str, str]] = [
         ("name", job.name), ("user", f"{job.user}{f' ({job.group})' if job.group else ''}"), ("queue", job.queue),
         ("state", f"{job.state}, {_STATES.get(job.state, 'in another state')}"
                   + (f" ({job.hold} hold)" if job.state == "H" and job.hold not in ("n", "") else "")),
-        ("asks for", _demand(job)), ("has", _has(job)),
+        ("asks for", f"{procs_asked(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"),
+        ("has", f"{procs_text(job)} processors" if procs_now(job) != procs_asked(job) else ""),
         ("submitted", moment(job.submitted)), ("waited", short_span(waited(job, now))),
         ("started", moment(job.started)), ("ran", span(ran) if ran is not None else "-"), ("ended", moment(job.ended)),
         ("runs on" if job.ended is None else "ran on", hosts_text(job)),
@@ -196,16 +180,6 @@ def _details(job: JobRecord, now: int) -> str:
     return "\n".join(f"{name:<12} {clean(text)}" for name, text in rows if text and text != "-")
 
 
-def _demand(job: JobRecord) -> str:
-    memory = f", {job.resources['mem']}" if "mem" in job.resources else ""
-    select = f" ({job.resources['select']})" if "select" in job.resources else ""
-    return f"{procs_asked(job)} processors{memory}, {short_span(walltime_of(job))} of walltime{select}"
-
-
-def _has(job: JobRecord) -> str:
-    return f"{procs_text(job)} processors" if procs_now(job) != procs_asked(job) else ""
-
-
 def _why(why: Explanation) -> str:
     lines = [clean(why.text)]
     if why.blocked_by:
@@ -216,16 +190,3 @@ def _why(why: Explanation) -> str:
         lines.append(f"expected to start {moment(why.estimated_start)}, in {short_span(why.estimated_start - why.now)}")
     lines.append(f"said by {why.said_by} ({why.code})" if why.said_by else f"({why.code})")
     return "\n\n".join(lines)
-
-
-def _why_not_waiting(job: JobRecord, now: int) -> str:
-    waiting = waited(job, now)
-    began = (
-        f"it waited {short_span(waiting)} and started {moment(job.started)}"
-        if job.started is not None
-        else "it never started"
-    )
-    how = "was cancelled" if is_cancelled(job) else "ended"
-    status = "" if is_cancelled(job) else f" with exit status {job.exit_status}"
-    ended = f"; it {how} {moment(job.ended)}{status}" if job.ended is not None else ""
-    return f"job {short_id(job.id)} does not wait: {began}{ended}"

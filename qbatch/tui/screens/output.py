@@ -23,11 +23,7 @@ MOST_OF_A_LINE = 10_000
 
 
 class Follow(Log):
-    """The end of a file; control characters become question marks.
-
-    Args:
-        path: the file; it may not exist yet.
-    """
+    """The end of a file, which may not exist yet; control characters become question marks."""
 
     def __init__(self, path: str, **given: Any) -> None:
         super().__init__(max_lines=MOST_LINES, **given)
@@ -39,7 +35,6 @@ class Follow(Log):
         self._none = "this job has no known output file"
 
     def on_mount(self) -> None:
-        """Read at intervals."""
         self.look()
         self.set_interval(PAUSE, self.look)
 
@@ -79,16 +74,13 @@ class Follow(Log):
         data = piece.data
         if data:
             *lines, rest = (self._rest + self._decoder.decode(data)).split("\n")
-            self._show_lines(lines, rest[-MOST_OF_A_LINE:])
-
-    def _show_lines(self, lines: list[str], rest: str) -> None:
-        """Show whole lines, and at the end the beginning of the next line."""
-        if self._is_rest_shown:
-            self._lines.pop()
-            self._render_line_cache.clear()
-        self._rest, self._is_rest_shown = rest, bool(rest)
-        shown = [*lines, rest] if rest else lines
-        self.write_lines([_plain(line) or " " for line in shown])  # an empty line would not be written
+            if self._is_rest_shown:  # replace the beginning of the last line
+                self._lines.pop()
+                self._render_line_cache.clear()
+            self._rest = rest[-MOST_OF_A_LINE:]
+            self._is_rest_shown = bool(rest)
+            shown = [*lines, self._rest] if rest else lines
+            self.write_lines([_plain(line) or " " for line in shown])  # an empty line would not be written
 
     def _say(self, text: str) -> None:
         if text != self._said:

@@ -27,8 +27,8 @@ class Confirm(ModalScreen[bool]):
     DEFAULT_CSS = f"Confirm {{ {_BOX} }}"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n,escape", "answer(False)", "No"),
+        Binding("y", "dismiss(True)", "Yes"),
+        Binding("n,escape", "dismiss(False)", "No"),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
     ]
@@ -39,7 +39,6 @@ class Confirm(ModalScreen[bool]):
         self._verb = verb
 
     def compose(self) -> ComposeResult:
-        """The question and two buttons; No is chosen first."""
         with Vertical():
             yield Label(Content(self._question))
             with Horizontal():
@@ -51,12 +50,7 @@ class Confirm(ModalScreen[bool]):
         self.query_one("#no").focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the answer."""
         self.dismiss(event.button.id == "yes")
-
-    def action_answer(self, answer: bool) -> None:
-        """Take the answer."""
-        self.dismiss(answer)
 
 
 class Ask(ModalScreen[str | None]):
@@ -64,7 +58,7 @@ class Ask(ModalScreen[str | None]):
 
     DEFAULT_CSS = f"Ask {{ {_BOX} }} Ask Static {{ color: $text-muted; }}"
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Leave")]
 
     def __init__(self, question: str, value: str = "", hint: str = "") -> None:
         super().__init__()
@@ -73,19 +67,13 @@ class Ask(ModalScreen[str | None]):
         self._hint = hint
 
     def compose(self) -> ComposeResult:
-        """The question, an input line, a hint."""
         with Vertical():
             yield Label(Content(self._question))
             yield Input(value=self._value)
             yield Static(Content(self._hint))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the value."""
         self.dismiss(event.value.strip())
-
-    def action_leave(self) -> None:
-        """Leave without a value."""
-        self.dismiss(None)
 
 
 class Choose(ModalScreen[list[str] | None]):
@@ -94,7 +82,7 @@ class Choose(ModalScreen[list[str] | None]):
     DEFAULT_CSS = f"Choose {{ {_BOX} }} Choose SelectionList {{ height: auto; max-height: 20; }}"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave"),
+        Binding("escape", "dismiss", "Leave"),
         Binding("enter", "take", "Take", priority=True),
     ]
 
@@ -105,16 +93,10 @@ class Choose(ModalScreen[list[str] | None]):
         self._chosen = chosen
 
     def compose(self) -> ComposeResult:
-        """The question and a list with marks."""
         with Vertical():
             yield Label(Content(self._question))
             yield SelectionList[str](*((text, key, key in self._chosen) for key, text in self._choices))
             yield Static(Content("space marks, enter accepts"))
 
     def action_take(self) -> None:
-        """Return the marked choices."""
         self.dismiss(list(self.query_one(SelectionList).selected))
-
-    def action_leave(self) -> None:
-        """Leave without a choice."""
-        self.dismiss(None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from qbatch.planning.kernels import fractions
-from qbatch.planning.kernels.live import live_module
+from qbatch.planning.kernels.entries import entries_to
 from qbatch.workloads.kernels import network as kernels
 from qbatch.workloads.log import Column
 from qbatch.workloads.network.parameters import Network
 
-_fractions, _kernels = live_module(fractions), live_module(kernels)
+_fractions, _kernels = entries_to(fractions), entries_to(kernels)
 
 _JOBS, TASKS, DEMAND = 0, 1, 2
 """The purposes of the keys within that of a replication: the visits, and the changes of the two distributions."""

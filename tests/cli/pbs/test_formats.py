@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qbatch.cli.pbs.format_alternate import Look, alternate_table, hosts_text, start_text
 from qbatch.cli.pbs.format_attributes import host_attributes, job_attributes, torque_host_attributes, variable_list
 from qbatch.cli.pbs.format_full import full_text, json_document, json_value, separated, wrapped, xml_job
-from qbatch.cli.pbs.format_table import PLAIN, TORQUE, WIDE, job_rows, job_table, queue_table, shown_id
+from qbatch.cli.pbs.format_table import job_table, queue_table, shown_id
 from qbatch.cli.pbs.pbsnodes import block_text, summary_line, summary_table
 from qbatch.cli.pbs.text import cell, clock, plain, seconds_of, size_in
 from qbatch.wire.records import HostRecord, JobRecord, QueueRecord
@@ -56,8 +56,8 @@ def is_safe(text: str) -> bool:
 def test_no_name_reaches_a_terminal_or_fakes_a_line(text: str) -> None:
     record = evil_job(text)
     attributes = job_attributes(record)
-    for layout in (PLAIN, WIDE, TORQUE):
-        (row,) = job_rows([record], layout)
+    for options in ({}, {"is_wide": True}, {"is_torque": True}):
+        *_, row = job_table([record], **options).splitlines(keepends=True)
         assert is_safe(row)
         assert row.count("\n") == 1
         assert len(row.split()) == 6
@@ -122,7 +122,7 @@ def test_rows_of_the_plain_table_stand_in_their_columns(
     name: str, user: str, queue: str, sequence: int, state: str
 ) -> None:
     record = job(sequence, state, name=name, user=user, queue=queue)
-    (row,) = job_rows([record], PLAIN)
+    *_, row = job_table([record]).splitlines(keepends=True)
     assert len(row) == 17 + 1 + 16 + 1 + 16 + 2 + 8 + 1 + 1 + 1 + 16 + 1
     assert row[62] == state
     assert [row[at] for at in (17, 34, 51, 52, 61, 63)] == [" "] * 6
@@ -178,19 +178,19 @@ def test_variable_lists_can_be_split_again(variables: dict[str, str]) -> None:
     st.one_of(st.integers().map(str), st.floats(allow_nan=False, allow_infinity=False).map(str), st.text(max_size=20))
 )
 def test_a_value_is_a_number_only_if_json_reads_one(value: str) -> None:
-    shown = json.loads(json_document("s", "v", 0, {"x": json_value("a", value)}))["x"]
+    shown = json.loads(json_document("s", "v", 0, "x", {"a": json_value("a", value)}))["x"]["a"]
     if isinstance(shown, str):
         assert shown == value
     else:
         assert shown == json.loads(value)
-    assert isinstance(json.loads(json_document("s", "v", 0, {"x": json_value("Job_Name", "5")}))["x"], str)
+    assert isinstance(json.loads(json_document("s", "v", 0, "x", {"a": json_value("Job_Name", "5")}))["x"]["a"], str)
 
 
 @pytest.mark.parametrize(
     "value", ["007", "+1", "0x10", "1.", ".5", "NaN", "Infinity", "1e999", "1_000", "²", "true", "null", ""]
 )
 def test_what_is_no_number_stays_text(value: str) -> None:
-    assert json.loads(json_document("s", "v", 0, {"x": json_value("a", value)}))["x"] == value
+    assert json.loads(json_document("s", "v", 0, "x", {"a": json_value("a", value)}))["x"]["a"] == value
 
 
 @given(st.integers(0, 2**60), st.sampled_from(["b", "kb", "mb", "gb", "tb", "kw"]), st.sampled_from(["", "g", "w"]))

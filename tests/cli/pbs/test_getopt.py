@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.cli.pbs.command import OptionFault, parse_options
+from qbatch.cli.pbs.command import UsageFault, parse_options
 
 KNOWN = {"f": ("", ""), "w": ("", ""), "u": ("user", ""), "x": ("", "")}
 
@@ -33,7 +33,7 @@ def test_posix_stops_at_the_first_operand() -> None:
     ],
 )
 def test_faults_are_worded_as_by_the_library(words: list[str], text: str) -> None:
-    with pytest.raises(OptionFault, match=text):
+    with pytest.raises(UsageFault, match=text):
         parse_options(words, KNOWN)
 
 
@@ -41,6 +41,6 @@ def test_faults_are_worded_as_by_the_library(words: list[str], text: str) -> Non
 def test_no_arguments_break_it(words: list[str]) -> None:
     try:
         found = parse_options(words, KNOWN)
-    except OptionFault:
+    except UsageFault:
         return
     assert all(letter in KNOWN for letter, _ in found.options)

@@ -8,13 +8,13 @@ import pytest
 
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.records import brief_record
-from qbatch.daemon.core.state import Account, Launch, Send, Stop
+from qbatch.daemon.core.state import Account, Launch, SendSignal, Stop
 from qbatch.daemon.executors.attempt import Ended
 from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ALICE, ROOT, Bench
-from tests.daemon.shadowing.driver import team_of
+from tests.daemon.shadowing.driver import group_of
 
 POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
 
@@ -148,7 +148,7 @@ def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
     bench.outbox.clear()
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="CONT"))
     assert states(bench, victim, guest) == "SR"
-    assert not any(isinstance(effect, Send) for effect in bench.outbox)
+    assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(guest)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
     bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
@@ -212,7 +212,7 @@ def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
     guest = bench.submit("sleep 20\n", resources={"ncpus": "3"})
     bench.wait(1)
     assert states(bench, ending, guest) == "ER"
-    assert not any(isinstance(effect, Send) for effect in bench.outbox)
+    assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(ending)).file_key, 271, 0))  # type: ignore[union-attr]
     bench.wait(1)
     assert states(bench, ending, guest) == "FR"
@@ -228,12 +228,12 @@ def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> N
     bench = Bench(config("process"))
     victim, guest = with_guest(bench)
     first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
-    assert any(isinstance(effect, Send) and effect.signal == 19 for effect in bench.outbox)
+    assert any(isinstance(effect, SendSignal) and effect.signal == 19 for effect in bench.outbox)
     bench.outbox.clear()
     bench.wait(60)
     assert states(bench, victim, guest) == "RQ"
     assert [effect.file_key for effect in bench.outbox if isinstance(effect, Stop)] == [first]
-    assert any(isinstance(effect, Send) and effect.signal == 18 for effect in bench.outbox)
+    assert any(isinstance(effect, SendSignal) and effect.signal == 18 for effect in bench.outbox)
     # The end of the attempt that was stopped changes nothing.
     bench.report(Ended(first, 271, 0))
     assert states(bench, guest) == "Q"
@@ -273,13 +273,13 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
 def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_waiting() -> None:
     """The victim waits 60 s in the middle, the guest 360 s, one quantum among them: as the metrics of a replay say."""
     bench = Bench(config())
-    team = team_of(bench, ["easy"])
+    group = group_of(bench, ["easy"])
     bench.submit("sleep 1000\n", resources={"ncpus": "4", "walltime": "3000"})
     bench.wait(700)
     bench.submit("sleep 300\n", resources={"ncpus": "4", "walltime": "900"})
     bench.wait(2500)
-    team.follow(bench.journal, bench.now)
-    real, easy = team.report().policies
+    group.follow(bench.journal, bench.now)
+    real, easy = group.report().policies
     assert (real.started, real.ended, real.wait_mean_s, real.wait_max_s) == (2, 2, (60 + 360) / 2, 360)
     assert real.bounded_slowdown_mean == (1060 / 1000 + 660 / 300) / 2
     assert (easy.started, easy.wait_mean_s, easy.wait_max_s) == (2, (0 + 300) / 2, 300)

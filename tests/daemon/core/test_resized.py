@@ -8,7 +8,7 @@ from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ROOT, Bench
 from tests.daemon.core.test_quantum import config
-from tests.daemon.shadowing.driver import team_of
+from tests.daemon.shadowing.driver import group_of
 
 
 def malleable(memory: str = "0") -> Bench:
@@ -86,18 +86,18 @@ def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
 def test_the_table_of_shadows_counts_the_processors_that_a_resized_job_has() -> None:
     """Two jobs of four processors share the four of a host: it is busy, and not twice over; each runs for 100 s in 200."""
     bench = malleable()
-    team = team_of(bench, ["easy"])
+    group = group_of(bench, ["easy"])
     for _ in range(2):
         bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"})
     bench.wait(150)
-    team.follow(bench.journal, bench.now)
-    assert team.report().policies[0].utilisation == 1.0
+    group.follow(bench.journal, bench.now)
+    assert group.report().policies[0].utilisation == 1.0
     place = len(bench.journal)
-    late = team_of(bench, ["easy"])  # begins while they are resized
+    late = group_of(bench, ["easy"])  # begins while they are resized
     bench.wait(50)
-    for each, entries in ((team, bench.journal[place:]), (late, bench.journal[place:])):
+    for each, entries in ((group, bench.journal[place:]), (late, bench.journal[place:])):
         each.follow(entries, bench.now + 1)
         real = each.report().policies[0]
         assert real.utilisation is not None
         assert abs(real.utilisation - 1.0) < 1e-6
-    assert team.report().policies[0].bounded_slowdown_mean == 2.0
+    assert group.report().policies[0].bounded_slowdown_mean == 2.0

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from qbatch.daemon.executors import process
-from qbatch.daemon.executors.supervision import leaf
+from qbatch.daemon.executors.supervision import processes
 
 from .world import World
 
 PLAIN = """
 import sys
 sys.path.append({folder!r})
-from supervision import leaf, loop
-leaf.leaf_path = lambda key, token: ""
+from supervision import loop, processes
+processes.leaf_path = lambda key, token: ""
 sys.exit(loop.main(sys.argv))
 """
 
@@ -43,4 +43,4 @@ def either_way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
         program.write_text(PLAIN.format(folder=str(Path(process.SUPERVISOR).parent)), encoding="utf-8")
         monkeypatch.setattr(process, "SUPERVISOR", str(program))
         return False
-    return bool(leaf.leaf_path("1.1", "0" * 32))
+    return bool(processes.leaf_path("1.1", "0" * 32))

@@ -19,11 +19,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from qbatch.daemon.executors import dask_executor, dask_track, dask_worker
+from qbatch.daemon.executors import dask_executor, dask_worker
 from qbatch.daemon.executors.attempt import LOST, NOT_STARTED, Attempt, Ended, Report
 from qbatch.daemon.executors.dask_cluster import ClusterRefusedError, SilentError, WorkerSeen
-from qbatch.daemon.executors.dask_executor import DaskExecutor
-from qbatch.daemon.executors.dask_track import Track
+from qbatch.daemon.executors.dask_executor import DaskExecutor, Track
 from qbatch.daemon.executors.supervision import files
 from qbatch.distribution import __version__
 from qbatch.model.machine import Host
@@ -277,11 +276,11 @@ def test_a_worker_obeys_the_latest_session_only_each_command_once(tmp_path: Path
         first = await opened("one", 1)
         command = (1, "launch", "1.1", msgspec.json.encode(made("1.1", "while :; do sleep 0.05; done\n")))
         for _ in range(3):
-            assert await dask_worker.tell(first, [command], dask_worker=worker) == {}
+            assert await dask_worker.carry_out(first, [command], dask_worker=worker) == {}
         await until(lambda: marked(tmp_path).total() == 1)
         second = await opened("two", 3)  # it does not expect 1.1: that is given up
         assert await opened("late", 2) == {"newest": 3, "session": "late"}
-        assert await dask_worker.tell(first, [(2, "launch", "2.1", command[3])], dask_worker=worker) is None
+        assert await dask_worker.carry_out(first, [(2, "launch", "2.1", command[3])], dask_worker=worker) is None
         assert await dask_worker.watch(first, 0, 0.0, dask_worker=worker) is None
         await until(lambda: not list((tmp_path / "there").glob("*/*/[0-9]*")))
         news = await dask_worker.watch(second, -1, 0.0, dask_worker=worker)
@@ -451,7 +450,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
                 script.write_text("true\n", encoding="ascii")
             with monkeypatch.context() as patch:
                 if trouble == "a full disk here":
-                    patch.setattr(dask_track.Track, "note_place", full)
+                    patch.setattr(Track, "note_place", full)
                 elif trouble == "a full disk there":
                     patch.setattr(dask_worker, "_write", full)
                 elif trouble == "a worker that cannot take it":
@@ -471,7 +470,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
     assert marked(tmp_path) == {"1.1": 1, "3.1": 1}
 
 
-@pytest.mark.parametrize("function", ["open_site", "tell", "watch"])
+@pytest.mark.parametrize("function", ["open_site", "carry_out", "watch"])
 def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:

@@ -194,7 +194,7 @@ def test_a_killed_supervisor_loses_no_output(world: World) -> None:
 def test_a_delivery_that_was_cut_short_is_made_again(world: World, was_there: bool, has_copied: int) -> None:
     """The supervisor is killed in the middle of a copy, or between the delivery and the record of the end."""
     text = "x" * 100_000 + "\n"
-    directory = RunDirectory(world.root / "1.1", "1.1")
+    directory = RunDirectory(world.root / "1.1")
     world.root.mkdir()
     directory.prepare(world.attempt("1.1", "true"))
     (directory.path / "OU").write_text(text)

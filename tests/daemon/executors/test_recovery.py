@@ -19,7 +19,7 @@ import pytest
 from qbatch.daemon.executors import process
 from qbatch.daemon.executors.attempt import LOST, Ended, Started
 from qbatch.daemon.executors.process_directory import RunDirectory
-from qbatch.daemon.executors.supervision import leaf, processes
+from qbatch.daemon.executors.supervision import processes
 
 from .test_control import ready, stubborn
 from .world import DEADLINE, World, named, supervisor_of, until
@@ -128,7 +128,7 @@ def test_supervisor_that_dies_together_with_the_daemon_is_a_loss_and_stays_one(w
     asyncio.run(before())
     os.kill(supervisor_of(world, "1.1"), signal.SIGKILL)
     assert asyncio.run(after()) == LOST
-    only_unmarked_orphans_are_left(mark, bool(leaf.leaf_path("1.1", mark)))
+    only_unmarked_orphans_are_left(mark, bool(processes.leaf_path("1.1", mark)))
     assert asyncio.run(after()) == LOST
 
 
@@ -198,7 +198,7 @@ def test_intent_without_a_claim_is_launched(world: World) -> None:
 def test_of_many_supervisors_one_runs_the_script(world: World) -> None:
     attempt = world.attempt("1.1", "echo once >> ran; sleep 0.3; exit 2")
     world.root.mkdir(mode=0o700)
-    directory = RunDirectory(world.root / "1.1", "1.1")
+    directory = RunDirectory(world.root / "1.1")
     directory.prepare(attempt)
     command = [sys.executable, "-I", "-S", process.SUPERVISOR, str(world.root / "1.1")]
     running = [subprocess.Popen(command, env={"QBATCH_ATTEMPT": f"{n:032x}"}) for n in range(6)]

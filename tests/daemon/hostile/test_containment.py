@@ -106,7 +106,7 @@ def test_a_job_that_no_pass_can_take_in_is_held_and_the_others_run(broken: Broke
     broken.until(first, "R")
     poison = broken.submit("true\n", name="poison")
     job = broken.until(poison, "H")
-    assert "the pass that was to take it in failed" in job.comment
+    assert "the pass that was to schedule it failed" in job.comment
     other = broken.submit("sleep 500\n")
     broken.until(other, "R")
     assert broken.jobs()[first].state == "R"

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -386,12 +387,11 @@ def test_a_byte_now_and_then_does_not_keep_a_connection(monkeypatch: pytest.Monk
         def is_closing(self) -> bool:
             return self.closed
 
-    class Nobody:
-        def take(self, who: object) -> bool:
-            return True
+    class Service:
+        clients = SimpleNamespace(accept=lambda client: True)
 
     async def go() -> float:
-        transport, client = Transport(), connection.Connection(Nobody())  # type: ignore[arg-type]
+        transport, client = Transport(), connection.ConnectedClient(Service())  # type: ignore[arg-type]
         client.connection_made(transport)
         client.data_received(b"\0\0\1\0")
         began = time.monotonic()

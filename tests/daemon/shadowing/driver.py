@@ -13,7 +13,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.state import Core, Ending, Launch, Stop
 from qbatch.daemon.executors.attempt import Ended
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
@@ -30,9 +30,9 @@ def bench_of(policy: str, executor: str = "emulated") -> Bench:
     return (RealBench if executor == "process" else Bench)(text.replace('"emulated"', f'"{executor}"'))
 
 
-def team_of(bench: Bench, policies: Sequence[str]) -> Team:
+def group_of(bench: Bench, policies: Sequence[str]) -> PolicyGroup:
     """Return shadows that begin with the present state of a bench."""
-    return Team(state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy), policies, bench.now)
+    return PolicyGroup(state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy), policies, bench.now)
 
 
 def fates(core: Core) -> dict[JobKey, Fate]:
@@ -56,14 +56,14 @@ def fate(record: JobRecord) -> Fate:
     return record.state, record.eligible, record.started, record.ended
 
 
-def present(team: Team) -> Shadows:
+def present(group: PolicyGroup) -> Shadows:
     """Return the table by now, made in a forked child as the daemon makes it."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         with contextlib.suppress(BaseException):
-            team.go_on()
-            os.write(writer, msgspec.msgpack.encode(team.report()))
+            group.go_on()
+            os.write(writer, msgspec.msgpack.encode(group.report()))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:

@@ -14,7 +14,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.settings import Pool, Queue, Settings
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.daemon.sources import TraceSource
 from qbatch.model.errors import QbatchError
 from qbatch.model.machine import Host, one_host
@@ -27,7 +27,7 @@ from qbatch.workloads import read_log
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.harness import ROOT as HOME
-from tests.daemon.shadowing.driver import alone, bench_of, ended, endings, fates, team_of
+from tests.daemon.shadowing.driver import alone, bench_of, ended, endings, fates, group_of
 from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -48,22 +48,22 @@ def in_pieces(draw: random.Random, journal: list[bytes]) -> list[list[bytes]]:
 def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, seed: int, steps: int, cut: float) -> None:
     draw = random.Random(seed)
     bench = bench_of(policy)
-    team, place = None, 0
+    group, place = None, 0
     for step in range(steps):
         with contextlib.suppress(Refusal):
             one_step(bench, draw)
         if step == int(cut * (steps - 1)):
-            team, place = team_of(bench, [policy]), len(bench.journal)
+            group, place = group_of(bench, [policy]), len(bench.journal)
     bench.wait(1)
-    assert team is not None
+    assert group is not None
     for piece in in_pieces(draw, bench.journal[place:]):
-        team.follow(piece)
-    team.follow([], bench.core.now + 1)
-    shadow, mirror = team.shadows[policy].core, team.mirror.core
-    assert not team.failed
+        group.follow(piece)
+    group.follow([], bench.core.now + 1)
+    shadow, mirror = group.runs[policy].core, group.replica.core
+    assert not group.failed
     assert fates(mirror) == fates(shadow)
     # The tables differ in who decides, and in nothing else.
-    real, other = team.report().policies
+    real, other = group.report().policies
     assert (real.is_real, other.is_real) == (True, False)
     names = [name for name in real.__struct_fields__ if name != "is_real"]
     assert [getattr(real, name) for name in names] == [getattr(other, name) for name in names]
@@ -77,24 +77,24 @@ def test_another_policy_in_shadow_does_what_it_would_have_done_alone(
 ) -> None:
     draw = random.Random(seed)
     bench = bench_of(real)
-    team = team_of(bench, [policy])
+    group = group_of(bench, [policy])
     for _ in range(steps):
         with contextlib.suppress(Refusal):
             one_step(bench, draw)
     bench.wait(1)
     own = alone(policy, bench.journal, bench.now)
     for piece in in_pieces(draw, bench.journal):
-        team.follow(piece)
-    team.follow([], bench.now + 1)
-    assert not team.failed
-    assert ended(team.shadows[policy].core) == endings(own)
-    assert fates(team.shadows[policy].core) == fates(own.core)
+        group.follow(piece)
+    group.follow([], bench.now + 1)
+    assert not group.failed
+    assert ended(group.runs[policy].core) == endings(own)
+    assert fates(group.runs[policy].core) == fates(own.core)
 
 
 def test_a_policy_that_is_set_in_reality_leaves_the_shadows_as_they_are() -> None:
     draw = random.Random(1)
     bench = bench_of("fcfs")
-    team = team_of(bench, ["easy", "conservative"])
+    group = group_of(bench, ["easy", "conservative"])
     for step in range(60):
         with contextlib.suppress(Refusal):
             one_step(bench, draw)
@@ -102,13 +102,13 @@ def test_a_policy_that_is_set_in_reality_leaves_the_shadows_as_they_are() -> Non
             said = bench.do(ROOT, requests.PolicySet("conservative"))
             assert "fcfs -> conservative" in str(said)
     bench.wait(1)
-    team.follow(bench.journal)
-    team.follow([], bench.now + 1)
-    assert [(row.policy, row.is_real) for row in team.report().policies] == [
+    group.follow(bench.journal)
+    group.follow([], bench.now + 1)
+    assert [(row.policy, row.is_real) for row in group.report().policies] == [
         ("conservative", True), ("easy", False), ("conservative", False),
     ]  # fmt: skip
     journal = [data for data in bench.journal if not isinstance(journal_entry.read(data).request, requests.PolicySet)]
-    for policy, shadow in team.shadows.items():
+    for policy, shadow in group.runs.items():
         own = alone(policy, journal, bench.now)
         assert ended(shadow.core) == endings(own)
         assert fates(shadow.core) == fates(own.core)
@@ -127,9 +127,9 @@ def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
         journal += trace.take(core, at)
         passes.advance(core, at)
         journal.append(journal_entry.one_pass(core.now))
-    team = Team(Core(config, load_policy), POLICIES, 0)
-    team.follow(journal, 1 << 60)
-    for policy, shadow in team.shadows.items():
+    group = PolicyGroup(Core(config, load_policy), POLICIES, 0)
+    group.follow(journal, 1 << 60)
+    for policy, shadow in group.runs.items():
         schedule = run(work, one_host(128), load_policy(policy))
         expected = zip(work.number.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True)
         found = [(record.extra["log_number"], record.started, record.ended) for record in shadow.core.recent.values()]
@@ -139,12 +139,12 @@ def test_a_log_of_300_jobs_runs_in_shadow_as_it_is_replayed(real: str) -> None:
 def test_limits_that_reality_has_applied_do_not_hold_in_shadow() -> None:
     bench = Bench('executor="emulated"\n[[pool]]\nhosts="a"\ncpus=1\npolicy="easy"\n[[queue]]\nname="batch"\nmax_queued=2\n'
                   '[[queue]]\nname="spare"\n[[queue]]\nname="route"\ndestinations=["batch","spare"]\n')  # fmt: skip
-    team = team_of(bench, ["fcfs"])
+    group = group_of(bench, ["fcfs"])
     for runtime in (5, 5, 5, 5):
         bench.submit(queue="route", runtime=runtime * SECOND)
     bench.wait(30)
-    team.follow(bench.journal, bench.now)
-    queues = {key.sequence: record.queue for key, record in team.shadows["fcfs"].core.recent.items()}
+    group.follow(bench.journal, bench.now)
+    queues = {key.sequence: record.queue for key, record in group.runs["fcfs"].core.recent.items()}
     assert queues == {1: "batch", 2: "batch", 3: "spare", 4: "spare"}
 
 
@@ -152,12 +152,12 @@ def test_only_jobs_that_came_since_count_for_waits_but_all_that_run_use_the_mach
     bench = bench_of("fcfs")
     bench.submit(resources={"select": "4:ncpus=4", "walltime": "100"}, runtime=100 * SECOND)
     bench.wait(50)
-    team, place = team_of(bench, ["easy"]), len(bench.journal)
+    group, place = group_of(bench, ["easy"]), len(bench.journal)
     bench.submit(resources={"select": "4:ncpus=4", "walltime": "10"}, runtime=5 * SECOND)
     bench.submit(resources={"select": "1:ncpus=4", "walltime": "10"}, runtime=20 * SECOND)  # ends at its walltime
     bench.wait(100)
-    team.follow(bench.journal[place:], bench.now)
-    real, easy = team.report().policies
+    group.follow(bench.journal[place:], bench.now)
+    real, easy = group.report().policies
     assert (real.started, real.ended, real.waiting) == (2, 2, 0)
     assert real.wait_mean_s == (50 + 55) / 2
     assert real.wait_max_s == 55
@@ -174,16 +174,16 @@ def test_a_shadow_begins_with_what_runs_and_waits() -> None:
     bench.wait(10)
     assert bench.state(small) == "Q"
     for policy in ("easy", "conservative"):
-        team = team_of(bench, [policy])
-        team.follow([], bench.now + 15 * SECOND)
-        shadow = fates(team.shadows[policy].core)
+        group = group_of(bench, [policy])
+        group.follow([], bench.now + 15 * SECOND)
+        shadow = fates(group.runs[policy].core)
         assert [each[2] for each in shadow.values()] == [0, None, 10 * SECOND], policy
-        assert team.report().policies[1].started == 0
+        assert group.report().policies[1].started == 0
 
 
 def test_a_policy_that_cannot_be_used_is_refused() -> None:
     with pytest.raises(QbatchError, match="no policy 'esy'"):
-        team_of(bench_of("fcfs"), ["esy"])
+        group_of(bench_of("fcfs"), ["esy"])
 
 
 def test_a_policy_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,12 +192,12 @@ def test_a_policy_that_fails_leaves_and_the_others_go_on(tmp_path: Path, monkeyp
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     bench = bench_of("fcfs")
-    team = team_of(bench, ["wrong_one:Wrong", "easy"])
+    group = group_of(bench, ["wrong_one:Wrong", "easy"])
     bench.submit(actor=ALICE)
     bench.do(ROOT, requests.HostControl(hosts=("n1",), action="drain"))
     bench.wait(30)
-    team.follow(bench.journal, bench.now)
-    said = team.report()
+    group.follow(bench.journal, bench.now)
+    said = group.report()
     assert [row.policy for row in said.policies] == ["fcfs", "easy"]
     assert "wrong_one:Wrong has failed" in said.note
     assert "\n" not in said.note

@@ -106,11 +106,11 @@ def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_the_child_cannot_do_is_in_the_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(shadows_module.Team):
+    class Broken(shadows_module.PolicyGroup):
         def __init__(self, *_: object) -> None:
             raise RuntimeError("no\nsuch thing")
 
-    monkeypatch.setattr(shadows_module, "Team", Broken)
+    monkeypatch.setattr(shadows_module, "PolicyGroup", Broken)
 
     async def story(service: Service, shadows: ShadowProcess) -> None:
         shadows.begin(["easy"])

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.daemon.shadowing import shadow as shadow_module
-from qbatch.daemon.shadowing.team import Team
+from qbatch.daemon.shadowing import policy_run
+from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.core.test_quantum import config
-from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, present, team_of
+from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, group_of, present
 from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -60,14 +60,14 @@ def test_when_all_ends_are_known_the_shadow_did_what_it_would_have_done_alone(
 ) -> None:
     bench = story(real, seed, steps)
     bench.wait(100_000)
-    team = team_of(bench_of(real, "process"), [policy])
-    team.follow(bench.journal, bench.now)
-    shadow = team.shadows[policy]
-    assert not team.failed
-    assert not team.is_provisional
+    group = group_of(bench_of(real, "process"), [policy])
+    group.follow(bench.journal, bench.now)
+    shadow = group.runs[policy]
+    assert not group.failed
+    assert not group.is_provisional
     assert fates(shadow.core) == fates(alone(policy, bench.journal, bench.now).core)
-    assert [row.provisional for row in team.report().policies] == [0, 0]
-    assert present(team) == team.report()
+    assert [row.provisional for row in group.report().policies] == [0, 0]
+    assert present(group) == group.report()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -81,13 +81,13 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
     final = alone(policy, bench.journal, bench.now)
     starts = {key: fate[2] for key, fate in fates(final.core).items()}
     ends = endings(final)
-    team = team_of(bench_of(real, "process"), [policy])
+    group = group_of(bench_of(real, "process"), [policy])
     come: set[JobKey] = set()
     for data in bench.journal:
-        team.follow([data])
-        come |= {key for key, record in team.mirror.core.recent.items() if record.ended is not None}
-        shadow = team.shadows[policy].core
-        assert shadow.now <= team.mirror.frontier
+        group.follow([data])
+        come |= {key for key, record in group.replica.core.recent.items() if record.ended is not None}
+        shadow = group.runs[policy].core
+        assert shadow.now <= group.replica.frontier
         for key, fate in ended(shadow).items():
             assert key in come, "it ended in shadow before anybody could know when it does"
             assert fate == ends[key]
@@ -103,22 +103,22 @@ def test_what_is_settled_never_changes_and_rests_on_ends_that_have_come(
 def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, steps: int, cut: float) -> None:
     draw = random.Random(seed)
     bench = bench_of(policy, "process")
-    team, place = team_of(bench, [policy]), 0
+    group, place = group_of(bench, [policy]), 0
     for step in range(steps):
         with contextlib.suppress(Refusal):
             plain_step(bench, draw)
         if step == int(cut * steps):
-            team, place = team_of(bench, [policy]), len(bench.journal)
-        team.follow(bench.journal[place:], bench.now)
+            group, place = group_of(bench, [policy]), len(bench.journal)
+        group.follow(bench.journal[place:], bench.now)
         place = len(bench.journal)
         if (step + seed) % size(4, 1):  # a fork of a process as large as this one is dear
             continue
-        real, other = present(team).policies
+        real, other = present(group).policies
         assert (other.wait_mean_s, other.bounded_slowdown_mean, other.utilisation, other.provisional) == (
             real.wait_mean_s, real.bounded_slowdown_mean, real.utilisation, 0)  # fmt: skip
     bench.wait(1000)
-    team.follow(bench.journal[place:], bench.now)
-    assert fates(team.shadows[policy].core) == fates(team.mirror.core)
+    group.follow(bench.journal[place:], bench.now)
+    assert fates(group.runs[policy].core) == fates(group.replica.core)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -130,7 +130,7 @@ def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     """Deletions, reruns, signals, lost hosts: nothing is left behind once reality has nothing left to tell."""
     draw = random.Random(seed)
     bench = bench_of(real, "process")
-    team = team_of(bench, [policy])
+    group = group_of(bench, [policy])
     for _ in range(steps):
         with contextlib.suppress(Refusal):
             one_step(bench, draw)
@@ -140,95 +140,95 @@ def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
         bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(job.key),), kinds="uos"))
     bench.wait(100_000)
     for place in range(0, len(bench.journal), 7):
-        team.follow(bench.journal[place : place + 7])
-    team.follow([], bench.now)
-    assert not team.failed
-    for job in team.shadows[policy].core.live_jobs():
-        for one in team.shadows[policy].core.members(job):
+        group.follow(bench.journal[place : place + 7])
+    group.follow([], bench.now)
+    assert not group.failed
+    for job in group.runs[policy].core.live_jobs():
+        for one in group.runs[policy].core.members(job):
             if one.state.letter == "R" and not one.is_array:
                 # It runs on here because it was stopped there, or lost its host there, and may run for its walltime.
                 most = one.present.started + one.prepared.walltime
-                assert bench.core.find(one.key) is not None or most >= team.mirror.frontier
+                assert bench.core.find(one.key) is not None or most >= group.replica.frontier
 
 
 def test_a_provisional_number_becomes_the_settled_one() -> None:
     bench = bench_of("fcfs", "process")
-    team = team_of(bench, ["easy"])
+    group = group_of(bench, ["easy"])
     wide = {"select": "3:ncpus=4", "walltime": "100"}
     bench.submit(resources=wide, runtime=50 * SECOND)
     bench.submit(resources=wide, runtime=10 * SECOND)
     bench.submit(resources={"select": "1:ncpus=4", "walltime": "80"}, runtime=60 * SECOND)
     bench.wait(20)
-    team.follow(bench.journal, bench.now)
+    group.follow(bench.journal, bench.now)
     # EASY has started the third at once; reality, first come first served, has not: how long it runs nobody knows.
-    real, easy = present(team).policies
+    real, easy = present(group).policies
     assert (real.started, easy.started, easy.ended) == (1, 2, 0)
     assert easy.provisional == 1
-    assert not team.shadows["easy"].is_settled
+    assert not group.runs["easy"].is_settled
     place = len(bench.journal)
     bench.wait(75)  # it has started at 50; by EASY and by its walltime it would have ended at 80
-    team.follow(bench.journal[place:], bench.now)
-    real, easy = present(team).policies
+    group.follow(bench.journal[place:], bench.now)
+    real, easy = present(group).policies
     assert (real.ended, easy.ended, easy.provisional) == (2, 3, 1)
     assert easy.bounded_slowdown_mean == (50 / 50 + 60 / 10 + 80 / 80) / 3
     place = len(bench.journal)
     bench.wait(20)
-    team.follow(bench.journal[place:], bench.now)
-    real, easy = team.report().policies
-    assert (easy.ended, easy.provisional, team.is_provisional) == (3, 0, False)
+    group.follow(bench.journal[place:], bench.now)
+    real, easy = group.report().policies
+    assert (easy.ended, easy.provisional, group.is_provisional) == (3, 0, False)
     assert easy.bounded_slowdown_mean == (50 / 50 + 60 / 10 + 60 / 60) / 3
     assert easy.utilisation == (12 * 50 + 12 * 10 + 4 * 60) / (16 * 115)
 
 
 def test_a_deleted_job_that_only_ran_in_shadow_is_provisional_for_ever() -> None:
     bench = bench_of("fcfs", "process")
-    team = team_of(bench, ["easy"])
+    group = group_of(bench, ["easy"])
     bench.submit(resources={"select": "3:ncpus=4", "walltime": "100"}, runtime=50 * SECOND)
     bench.submit(resources={"select": "3:ncpus=4", "walltime": "100"}, runtime=10 * SECOND)
     small = bench.submit(resources={"select": "1:ncpus=4", "walltime": "15"}, runtime=5 * SECOND)
     bench.wait(20)
     bench.do(ROOT, requests.Delete(jobs=(small,)))
     bench.wait(200)
-    team.follow(bench.journal, bench.now)
-    easy = team.report().policies[1]
-    assert (easy.ended, easy.provisional, team.is_provisional) == (3, 1, False)
-    assert ended(team.shadows["easy"].core)[JobKey(3)] == ("F", 0, 0, 15 * SECOND)
+    group.follow(bench.journal, bench.now)
+    easy = group.report().policies[1]
+    assert (easy.ended, easy.provisional, group.is_provisional) == (3, 1, False)
+    assert ended(group.runs["easy"].core)[JobKey(3)] == ("F", 0, 0, 15 * SECOND)
 
 
 def test_a_shadow_too_far_ahead_goes_on_with_walltimes_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shadow_module, "MOST_ITEMS", 50)
+    monkeypatch.setattr(policy_run, "MOST_ITEMS", 50)
     bench = bench_of("fcfs", "process")
-    team: Team = team_of(bench, ["easy"])
+    group: PolicyGroup = group_of(bench, ["easy"])
     bench.submit(resources={"select": "3:ncpus=4", "walltime": "1000"}, runtime=900 * SECOND)
     bench.submit(resources={"select": "3:ncpus=4", "walltime": "1000"}, runtime=900 * SECOND)
     for _ in range(60):
         bench.submit(resources={"select": "1:ncpus=4", "walltime": "10"}, runtime=5 * SECOND)
         bench.wait(1)
-    team.follow(bench.journal, bench.now)
-    assert "was too far ahead of reality" in team.report().note
-    assert present(team).policies[1].provisional > 0
+    group.follow(bench.journal, bench.now)
+    assert "was too far ahead of reality" in group.report().note
+    assert present(group).policies[1].provisional > 0
     place = len(bench.journal)
     bench.wait(10_000)
-    team.follow(bench.journal[place:], bench.now)
-    assert not team.is_provisional
-    assert team.report().policies[1].ended == 62
+    group.follow(bench.journal[place:], bench.now)
+    assert not group.is_provisional
+    assert group.report().policies[1].ended == 62
 
 
 def test_a_policy_that_resizes_is_followed_by_the_work_that_real_jobs_have_done() -> None:
     """Reality runs two jobs of four processors one after the other, for 100 s each; in shadow they share, for 200 s."""
     text = config(policy="fcfs").replace("cpus = 4", "cpus = 4\nsingle_host = true").replace('"emulated"', '"process"')
     bench = RealBench(text)
-    team = team_of(bench, ["equispatial"])
-    shadow = team.shadows["equispatial"]
+    group = group_of(bench, ["equispatial"])
+    shadow = group.runs["equispatial"]
     for _ in range(2):
         bench.submit(resources={"ncpus": "4", "walltime": "150"}, runtime=100 * SECOND)
     bench.wait(150)
-    team.follow(bench.journal, bench.now)
-    assert team.report().policies[1].ended == 0
+    group.follow(bench.journal, bench.now)
+    assert group.report().policies[1].ended == 0
     assert not shadow.is_settled  # how long the second runs nobody knows yet
     place = len(bench.journal)
     bench.wait(51)
-    team.follow(bench.journal[place:], bench.now)
-    assert not team.is_provisional
+    group.follow(bench.journal[place:], bench.now)
+    assert not group.is_provisional
     assert ended(bench.core) == {JobKey(1): ("F", 0, 0, 100 * SECOND), JobKey(2): ("F", 0, 100 * SECOND, 200 * SECOND)}
     assert ended(shadow.core) == {JobKey(1): ("F", 0, 0, 200 * SECOND), JobKey(2): ("F", 0, 0, 200 * SECOND)}

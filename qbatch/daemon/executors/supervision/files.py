@@ -1,18 +1,19 @@
-"""The files of a run directory: who may start (lock, claim), what is asked (spec, control), how it ended (exit).
+"""The files of a run directory.
 
-spec.json   the attempt, written by the executor before the supervisor is spawned
-lock        held (flock) by the supervisor for as long as it lives: immune to the reuse of process numbers
-claim       made with O_EXCL by whoever decides the fate of the attempt, once and for all
-control     lines appended by the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime 60.0``); ``wake`` is a
-            FIFO that says: read it
-started     the script runs
-exit.json   how it ended; until then its room on the disk is kept by exit.tmp, so that a full disk loses no ending
-script, nodes, tmp, log     for the job and for people
-used        what it has used by the last look
-OU, ER      what it writes, until it has ended; what cannot be delivered then is put into ../undelivered
-allocation  how many processors the job has now; replaced when it is resized
+* ``spec.json``: the attempt, which the executor writes before it spawns the supervisor.
+* ``lock``: the supervisor holds it (flock) for as long as it lives, which is immune to the reuse of process numbers.
+* ``claim``: made with O_EXCL by the process that decides the fate of the attempt, once and for all.
+* ``control``: lines from the executor (``stop 5.0``, ``signal 19``, ``resize 4 0.5``, ``walltime 60.0``).
+* ``wake``: a FIFO, which wakes the supervisor to read ``control``.
+* ``started``: the script runs.
+* ``exit.json``: how it ended.  Until then exit.tmp reserves its space on the disk, so that a full disk loses no ending.
+* ``script``, ``nodes``, ``tmp``, ``log``: for the job and for people.
+* ``used``: what it has used by the last look.
+* ``OU``, ``ER``: its outputs until it has ended; what cannot be delivered then is put into ../undelivered.
+* ``allocation``: the number of processors that the job has now; replaced when it is resized.
 """
 
+# ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
 import fcntl
@@ -34,14 +35,16 @@ SCRIPT, NODES, TEMPORARY, LOG, EVENTS = "script", "nodes", "tmp", "log", "events
 ALLOCATION, USED = "allocation", "used"
 OUTPUT, ERROR, UNDELIVERED = "OU", "ER", "undelivered"
 
-ROOM = 8192
-"""Bytes that an exit record may have, set aside before the script starts."""
+EXIT_BYTES = 8192
+"""Bytes of an exit record, reserved before the script starts."""
 
 WHY_LIMIT = 600
+NEW = os.O_CREAT | os.O_EXCL
+"""Flags that make a file, and raise FileExistsError if it exists."""
 
 
 class _Rules:
-    """What the scanner of `_json` asks for: plain JSON."""
+    """The attributes that the scanner of `_json` reads: plain JSON."""
 
     strict = True
     object_hook = None
@@ -52,7 +55,7 @@ class _Rules:
 
 
 def parse_json(text: str) -> object:
-    """The value of a JSON text that one of our programs wrote; ValueError where it is damaged."""
+    """Return the value of a JSON text that one of our programs wrote; raise ValueError if it is damaged."""
     try:
         value, end = make_scanner(_Rules())(text, 0)  # type: ignore[arg-type]
     except (StopIteration, RecursionError):
@@ -63,7 +66,7 @@ def parse_json(text: str) -> object:
 
 
 def to_json(record: Mapping[str, object]) -> str:
-    """One line of JSON from text, numbers and flat dictionaries of these."""
+    """Return one line of JSON for texts, numbers and flat dictionaries of these."""
     parts = []
     for name, value in record.items():
         if isinstance(value, str):
@@ -77,41 +80,41 @@ def to_json(record: Mapping[str, object]) -> str:
 
 
 def read_text(name: str, directory: int) -> str:
-    """The whole of a small file."""
-    handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    """Return the text of a small file."""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
     with open(handle, encoding="utf-8") as stream:
         return stream.read()
 
 
-def write_new(name: str, text: str, directory: int, mode: int = 0o600, encoding: str = "utf-8") -> None:
-    """Make a file that is not there yet (FileExistsError where it is)."""
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=directory)
-    with open(handle, "w", encoding=encoding, newline="") as stream:
-        stream.write(text)
-
-
-def replace(name: str, text: str, directory: int) -> None:
-    """Put a file in the place of another at once: who reads it sees the one or the other, whole."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(name + ".tmp", flags, 0o600, dir_fd=directory), "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.rename(name + ".tmp", name, src_dir_fd=directory, dst_dir_fd=directory)
-
-
-def write_synced(name: str, text: bytes, directory: int, flags: int) -> None:
-    """Write a file and wait until the disk has it."""
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600, dir_fd=directory)
+def write(name: str, text: bytes, directory: int | None, flags: int, mode: int = 0o600, *, is_synced: bool = False) -> None:
+    """Write to a file that is opened with these flags; if ``is_synced``, wait until the disk has it."""
+    handle = os.open(name, os.O_WRONLY | flags, mode, dir_fd=directory)
     try:
         while text:
             text = text[os.write(handle, text) :]
-        os.fsync(handle)
+        if is_synced:
+            os.fsync(handle)
     finally:
         os.close(handle)
 
 
+def write_if_possible(name: str, text: bytes, directory: int | None = None, flags: int = 0) -> None:
+    """Write to a file that is opened with these flags, and ignore errors."""
+    try:
+        write(name, text, directory, flags)
+    except OSError:
+        pass
+
+
+def replace(name: str, text: str, directory: int) -> None:
+    """Replace a file at once: a reader sees either the old or the new text, whole."""
+    write(name + ".tmp", text.encode("utf-8"), directory, os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+    os.rename(name + ".tmp", name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
 def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -> None:
     """Wait until the disk has the names in a directory."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
     try:
         os.fsync(handle)
     finally:
@@ -119,8 +122,8 @@ def sync_directory(path: str | os.PathLike[str], directory: int | None = None) -
 
 
 def take_lock(directory: int, patience: float) -> int | None:
-    """The locked file, or None where another process holds it for longer than the patience."""
-    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
+    """Return the locked file, or None if another process holds the lock for longer than ``patience`` seconds."""
+    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=directory)
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -134,13 +137,13 @@ def take_lock(directory: int, patience: float) -> int | None:
 
 
 def make_claim(directory: int, record: Mapping[str, object]) -> bool:
-    """Decide the fate of this attempt; False where someone did before.  On the disk when it returns.
+    """Decide the fate of this attempt; return False if another process did before.  The claim is then on the disk.
 
-    The directory and its parent are synced too: if the machine loses power after the script began, the claim is
-    there when it comes back, and the attempt is not started again.
+    The directory and its parent are synced too: if the machine loses power after the script began, the claim is still there
+    when it comes back, and the attempt is not started again.
     """
     try:
-        write_synced(CLAIM, to_json(record).encode("utf-8"), directory, os.O_EXCL)
+        write(CLAIM, to_json(record).encode("utf-8"), directory, NEW, is_synced=True)
     except FileExistsError:
         return False
     os.fsync(directory)
@@ -149,32 +152,31 @@ def make_claim(directory: int, record: Mapping[str, object]) -> bool:
 
 
 def reserve_exit(directory: int) -> None:
-    """Set the room of the exit record aside while there is some."""
-    write_synced(EXIT_TEMPORARY, b" " * ROOM, directory, os.O_TRUNC)
+    """Reserve the space of the exit record while there is some."""
+    write(EXIT_TEMPORARY, b" " * EXIT_BYTES, directory, os.O_CREAT | os.O_TRUNC, is_synced=True)
 
 
 def write_exit(directory: int, record: dict[str, object]) -> None:
-    """Record how the attempt ended: in the room set aside, synced, then given its name, synced."""
+    """Record how the attempt ended: write into the reserved space, sync, rename, sync."""
     for name in ("why", "undelivered"):
         record[name] = " ".join(str(record.get(name, "")).split())[:WHY_LIMIT]
-    text = to_json(record).encode("ascii")
-    write_synced(EXIT_TEMPORARY, text.ljust(ROOM, b" "), directory, 0)
+    write(EXIT_TEMPORARY, to_json(record).encode("ascii").ljust(EXIT_BYTES), directory, os.O_CREAT, is_synced=True)
     os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=directory, dst_dir_fd=directory)
     os.fsync(directory)
 
 
 def remove_tree(name: str, directory: int | None = None) -> bool:
-    """Remove a file or a whole directory, following no link; True where nothing is left.
+    """Remove a file or a whole directory, following no link; return whether nothing is left.
 
-    Each directory found is emptied into the topmost one, so that neither depth nor length of paths matters (a job
-    may leave ten thousand levels).
+    Each directory found is emptied into the topmost one, so that neither depth nor length of paths matters: a job may leave
+    ten thousand levels.
     """
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=directory)
             return True
         os.chmod(name, 0o700, dir_fd=directory)
-        top = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        top = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
         return True
     except OSError:
@@ -194,13 +196,13 @@ def remove_tree(name: str, directory: int | None = None) -> bool:
 
 
 def _flatten(top: int, name: str) -> bool:
-    """Remove one entry; of a directory, move the directories inside it up first.  False where nothing was gained."""
+    """Remove one entry; of a directory, move the directories inside it up first.  Return whether anything was removed."""
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=top)
             return True
         os.chmod(name, 0o700, dir_fd=top)
-        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
     except OSError:
         return False
     try:

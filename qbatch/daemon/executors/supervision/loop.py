@@ -1,4 +1,4 @@
-"""The life of a supervisor: claim, start the script, keep its walltime, obey, clear up, record."""
+"""The work of a supervisor: claim, start the script, keep its walltime, obey commands, clear up, record."""
 
 # ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
@@ -8,15 +8,13 @@ import select
 import sys
 import time
 
-from . import files, leaf, processes, script, staging, usage
-from .outputs import OutputTarget, RefusedError, deliver, discard, open_outputs, say, targets_of
+from . import files, processes, script, usage
+from .outputs import OutputTarget, RefusedError, deliver, discard, open_outputs, targets_of, write_message
+from .processes import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any
-else:
-    import _signal as signal
 
 FENCED = 3
 """Exit code of a supervisor that found the attempt taken."""
@@ -29,16 +27,21 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(argv: list[str]) -> int:
-    """Run the attempt whose run directory is given, unless someone else has it."""
-    _close_inherited()
+    """Run the attempt of a run directory, unless another process has it."""
+    for name in os.listdir("/proc/self/fd"):  # what the daemon may have left open, except 0, 1 and 2
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass
     path = os.path.abspath(argv[1])
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     os.umask(0o077)
     lock = files.take_lock(directory, LOCK_PATIENCE)
     if lock is None:
         return FENCED
     key, token = path.rpartition("/")[2], os.environ.get(processes.MARKER, "")
-    place = leaf.leaf_path(key, token)
+    place = processes.leaf_path(key, token)
     start = processes.start_of(os.getpid())
     claim = {"pid": os.getpid(), "start": start, "boot": processes.boot_id(), "token": token, "leaf": place}
     if not files.make_claim(directory, claim):
@@ -47,125 +50,111 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _close_inherited() -> None:
-    """Close what the daemon may have left open, except 0, 1 and 2."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass
-
-
-def _become_subreaper() -> None:
-    """Orphans of the job become our children: so all of them are found, and none is left when we have no child."""
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):  # pragma: no cover
-        pass
-
-
 class Supervision:
     """One attempt, from its claim to its exit record."""
 
     def __init__(self, path: str, directory: int, key: str, token: str, place: str) -> None:
         self.path, self.directory, self.key, self.token, self.leaf = path, directory, key, token, place
         self.main = 0  # process number of the script, which is its session too
-        self.status: int | None = None  # wait status of the script, once it ended
-        self.failure = b""  # why it could not be executed
-        self.alone = False  # nothing of the job is left
-        self.reason = ""  # "stop", "walltime" or another limit: all of it was told to end
+        self.status: int | None = None  # its wait status, once it has ended
+        self.failure = b""
+        self.alone = False  # no process of the job is left
+        self.reason = ""  # why all its processes were asked to end: "stop", "walltime" or another limit
         self.kill_at: float | None = None
-        self.began = self.started_at = 0.0
-        self.ran_before, self.running_since = 0.0, 0.0
+        self.started_at = self.ran_before = self.running_since = 0.0
         self.suspended = False
-        self.share = 1.0  # of the processors asked for that it has: its walltime runs at this rate
-        self.collected = 0.0  # processor time of what has ended
+        self.share = 1.0  # its processors as a part of those asked for: its walltime runs at this rate
+        self.collected = 0.0  # processor seconds of the processes that have ended
         self.meter = usage.Meter({}, "", 0.0)
-        self.errors = -1  # the error output
-        self.told = 0  # how much of the control file is read
+        self.handles = -1, -1  # the output and the error
+        self.control_read = 0  # bytes of the control file that are read
         self.attempt: dict[str, Any] = {}  # once it has its files
         self.early: list[int] = []  # signals that came before the script
-        self.said = ""  # which limit was exceeded, in words
-        self.targets: list[OutputTarget] = []  # where its output belongs
+        self.excess = ""  # the message about the limit that was exceeded
+        self.targets: list[OutputTarget] = []
         self.job_id = ""
 
     def run(self) -> None:
         """Run the script and record how it ended, whatever happens."""
         try:
             files.reserve_exit(self.directory)
-            attempt, handles = self._prepare()
+            self._prepare()
             if self.reason:
-                self._finish(256 + processes.SIGTERM, "stopped before the script was started")
+                self._finish(256 + signal.SIGTERM, "stopped before the script was started")
                 return
         except (RefusedError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            words = str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}"
-            self._finish(NOT_STARTED, words)
+            self._finish(NOT_STARTED, str(error) if isinstance(error, RefusedError) else f"{type(error).__name__}: {error}")
             return
         try:
-            self._start(attempt, handles)
+            self._start()
             for number in self.early:
                 self._signal(number)
             self._watch()
             self._wait(0)  # whether it was executed may be unread
         except Exception as error:
             why = f"supervisor: {type(error).__name__}: {error}"
-            say(handles[1], why)
-            self._kill_to_the_end()
+            write_message(self.handles[1], why)
+            give_up = time.monotonic() + KILL_PATIENCE
+            while not self.alone and time.monotonic() < give_up:
+                self._kill()
+                time.sleep(KILL_TICK)
+                self._reap()
             self._finish(self._code() if self.main else NOT_STARTED, why)
             return
-        self._conclude(handles[1])
+        code, why = self._code(), "" if self.alone else "some processes of the job cannot be killed"
+        if self.failure:
+            why = self.failure.decode("utf-8", "replace")
+            write_message(self.handles[1], why)
+            self._finish(code if code == script.BAD_INTERPRETER else NOT_STARTED, why)
+        elif self.reason in ("", "stop"):
+            self._finish(code, why)
+        else:
+            self._finish(usage.CODES.get(self.reason, WALLTIME), why or self.excess)
 
     # Before the script
 
-    def _prepare(self) -> tuple[dict[str, Any], tuple[int, int]]:
-        """All that the script needs; an exception says why it cannot have it."""
+    def _prepare(self) -> None:
+        """Prepare all that the script needs; an exception names what it cannot have."""
         self._open_control()
-        _become_subreaper()
+        try:  # orphans of the job become our children: so we find all of them, and none is left when we have no child
+            import ctypes
+
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        except (ImportError, OSError, AttributeError):  # pragma: no cover
+            pass
         try:
             attempt: dict[str, Any] = files.parse_json(files.read_text(files.SPEC, self.directory))  # type: ignore[assignment]
             self.walltime, self.grace = attempt["walltime"], float(attempt["grace"])
             os.umask(int(attempt["umask"]))
-            outputs = (
-                str(attempt["output"]),
-                str(attempt["error"]),
-                str(attempt["join"]),
-                str(attempt.get("direct", "")),
-            )
+            output, error, join = (str(attempt[name]) for name in ("output", "error", "join"))
             self.job_id = str(attempt["job_id"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise RefusedError(f"spec.json is damaged: {error}") from None
+        except (ValueError, TypeError, KeyError) as damage:
+            raise RefusedError(f"spec.json is damaged: {damage}") from None
         try:
-            self.targets = targets_of(*outputs)
-            handles = open_outputs(self.targets, self.directory)
+            self.targets = targets_of(output, error, join, str(attempt.get("direct", "")))
+            self.handles = open_outputs(self.targets, self.directory)
         finally:
             os.umask(0o077)
         self.umask, self.share = int(attempt["umask"]), float(attempt.get("share", 1.0))
-        self.errors = handles[1]
         script.write_job_files(self.directory, attempt)
         self.attempt = attempt
         try:
-            staging.prepare(attempt)
+            script.stage_in(attempt)
         except RefusedError as refusal:
-            say(handles[1], str(refusal))
+            write_message(self.handles[1], str(refusal))
             raise
-        if self.leaf and not leaf.make_leaf(self.leaf):
+        if self.leaf and not processes.make_leaf(self.leaf):
             self.leaf = ""
         self._read_control()
-        return attempt, handles
 
     def _open_control(self) -> None:
-        """What wakes the loop: signals, and the FIFO of the executor.  Opened before the control file is read."""
+        """Open what wakes the loop, before the control file is read: signals, and the FIFO of the executor."""
         try:
             os.mkfifo(files.WAKE, 0o600, dir_fd=self.directory)
         except FileExistsError:
             pass
-        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.wake = os.open(files.WAKE, flags, dir_fd=self.directory)
-        flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.control = os.open(files.CONTROL, flags, 0o600, dir_fd=self.directory)
+        self.wake = os.open(files.WAKE, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=self.directory)
+        self.control = os.open(files.CONTROL, os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=self.directory)
         self.signals, signals_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
@@ -176,24 +165,36 @@ class Supervision:
         self.poll.register(self.wake, select.POLLIN)
         self.poll.register(self.signals, select.POLLIN)
 
-    def _start(self, attempt: dict[str, Any], handles: tuple[int, int]) -> None:
+    def _start(self) -> None:
         """Fork the child that becomes the script."""
-        working, remark = script.enter_directory(attempt["directory"])
-        if remark:
-            say(handles[1], remark)
-        environment = script.job_environment(attempt, self.path, working, self.token)
+        attempt, working = self.attempt, self.attempt["directory"]
+        try:
+            os.chdir(working)
+        except (OSError, ValueError) as error:
+            os.chdir("/")
+            why = getattr(error, "strerror", None) or error
+            write_message(self.handles[1], f"working directory {working}: {why}; the job runs in /")
+            working = "/"
+        environment = {
+            "PBS_NODEFILE": f"{self.path}/{files.NODES}",
+            "PBS_JOBDIR": working,
+            "TMPDIR": f"{self.path}/{files.TEMPORARY}",
+            "QBATCH_ALLOCATION": f"{self.path}/{files.ALLOCATION}",
+            **attempt["environment"],
+            processes.MARKER: self.token,
+        }
         program, command = script.command_of(attempt, self.path, environment)
-        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        nothing = os.open("/dev/null", os.O_RDONLY)
         self.report, report_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll.register(self.report, select.POLLIN)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         os.umask(self.umask)
         self.main = os.fork()
         if self.main == 0:
-            script.become(program, command, environment, (nothing, *handles), self.leaf, report_in)
+            script.become(program, command, environment, (nothing, *self.handles), self.leaf, report_in)
         os.umask(0o077)
-        self.began = self.running_since = time.monotonic()
-        self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.began)
+        self.running_since = time.monotonic()
+        self.meter = usage.Meter(attempt.get("limits", {}), self.leaf, self.running_since)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.chdir("/")
         os.close(report_in)
@@ -202,7 +203,7 @@ class Supervision:
     # While it runs
 
     def _watch(self) -> None:
-        """Until nothing of the job is left."""
+        """Supervise the job until no process of it is left."""
         give_up: float | None = None
         while True:
             self._wait(int(KILL_TICK * 1000) if give_up is not None else self._time_left())
@@ -217,36 +218,29 @@ class Supervision:
             if over or (self.kill_at is not None and now >= self.kill_at):
                 give_up = give_up or now + KILL_PATIENCE
                 self._kill()
-                if now >= give_up:  # in the kernel's hands, for example on a dead file server
+                if now >= give_up:  # it waits in the kernel, for example for a dead file server
                     return
 
     def _keep_limits(self, now: float) -> None:
-        """Look at what the job uses if it is time, and end it where that is too much."""
-        exceeded = said = ""
+        """Look at what the job uses if it is time, and end it if that is too much."""
+        exceeded = excess = ""
         if now >= self.meter.due and not self.suspended:
-            exceeded, said = self.meter.look(now, self.collected)
-            self._write_used()
+            exceeded, excess = self.meter.look(now, self.collected)
+            # For questions while the job runs: in place, because it is short and need not survive the machine.
+            used = files.to_json(self.meter.used()).encode("ascii").ljust(200)
+            files.write_if_possible(files.USED, used, self.directory, os.O_CREAT)
         if self.walltime is not None and self._ran(now) >= self.walltime:
-            exceeded, said = "walltime", usage.words("walltime", self._ran(now), self.walltime)
+            exceeded, excess = "walltime", usage.words("walltime", self._ran(now), self.walltime)
         if exceeded:
-            self.said = said
+            self.excess = excess
             try:
-                os.write(self.errors, f"=>> PBS: job killed: {said}\n".encode("ascii"))
+                os.write(self.handles[1], f"=>> PBS: job killed: {excess}\n".encode("ascii"))
             except OSError:
                 pass
-            self._tell_to_end(exceeded, self.grace)
-
-    def _write_used(self) -> None:
-        """For who asks while the job runs: in place, for it is short, and need not survive the machine."""
-        try:
-            handle = os.open(files.USED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=self.directory)
-            os.write(handle, files.to_json(self.meter.used()).encode("ascii").ljust(200))
-            os.close(handle)
-        except OSError:
-            pass
+            self._end(exceeded, self.grace)
 
     def _time_left(self) -> int | None:
-        """Milliseconds until something is due; None where only an event can bring it."""
+        """Return the milliseconds until something is due; None if only an event can happen."""
         now = time.monotonic()
         if self.kill_at is not None:
             left = self.kill_at - now
@@ -268,10 +262,10 @@ class Supervision:
             if handle == self.report:
                 self._note_execution(text)
             elif handle == self.signals and (signal.SIGTERM in text or signal.SIGINT in text):
-                self._tell_to_end("stop", self.grace)
+                self._end("stop", self.grace)
 
     def _note_execution(self, text: bytes) -> None:
-        """The script is executed (the pipe closed), or could not be."""
+        """Note that the script is executed (the pipe closed), or why it could not be."""
         if text:
             self.failure += text
             return
@@ -284,25 +278,23 @@ class Supervision:
         record = {"pid": self.main, "start": start, "session": self.main, "at": int(self.started_at * 1_000_000)}
         try:
             files.replace(files.STARTED, files.to_json(record), self.directory)
-            handle = os.open(f"../{files.EVENTS}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.directory)
-            os.write(handle, f"{self.key}\n".encode("ascii"))
-            os.close(handle)
         except OSError:
-            pass  # a full disk, or no daemon: the exit record tells it too
+            return  # a full disk: the exit record contains it too
+        files.write_if_possible(f"../{files.EVENTS}", f"{self.key}\n".encode("ascii"), self.directory, os.O_NONBLOCK)
 
     def _read_control(self) -> None:
-        """Do what the executor wrote since we last looked."""
+        """Obey the commands that the executor wrote since we last looked."""
         while True:
-            text = os.pread(self.control, 65536, self.told)
+            text = os.pread(self.control, 65536, self.control_read)
             whole = text[: text.rfind(b"\n") + 1]
             if not whole:
                 return
-            self.told += len(whole)
+            self.control_read += len(whole)
             for line in whole.decode("ascii", "replace").splitlines():
                 verb, _, value = line.partition(" ")
                 try:
                     if verb == "stop":
-                        self._tell_to_end("stop", max(0.0, float(value)))
+                        self._end("stop", max(0.0, float(value)))
                     elif verb == "signal":
                         self._signal(int(value))
                     elif verb == "resize":
@@ -314,7 +306,7 @@ class Supervision:
                     continue
 
     def _reap(self) -> None:
-        """Collect whatever ended; note the script's own status, and whether anything is left."""
+        """Collect the processes that ended; note the script's own status, and whether any process is left."""
         while True:
             try:
                 pid, status, spent = os.wait4(-1, os.WNOHANG)
@@ -327,37 +319,34 @@ class Supervision:
             self.meter.note_ended(self.collected, spent.ru_maxrss * 1024)
             if pid == self.main:
                 self.status = status
-                self._pause()
-                self.suspended = True  # the walltime is that of the script
+                self._pause()  # the walltime is that of the script
 
     # What is done to it
 
     def _find(self) -> dict[int, int]:
-        """The processes of the job: what descends from us, as orphans do too."""
+        """Return the processes of the job: our descendants, with the orphans."""
         return processes.descendants({os.getpid()})
 
     def _signal(self, number: int) -> None:
-        """To all processes of the job.  Stopped by SIGSTOP, its walltime stands still until SIGCONT."""
+        """Signal all processes of the job.  SIGSTOP stops its walltime too, until SIGCONT."""
         if not self.main:
             self.early.append(number)
         if not self.main or self.status is not None:
             return
-        if number == processes.SIGSTOP and not self.suspended:
+        if number == signal.SIGSTOP:
             self._pause()
-            self.suspended = True
-        elif number == processes.SIGCONT and self.suspended:
-            self.running_since = time.monotonic()
-            self.suspended = False
+        elif number == signal.SIGCONT and self.suspended:
+            self.running_since, self.suspended = time.monotonic(), False
         if number in signal.valid_signals():
             processes.signal_all(self._find, number)
 
     def _resize(self, procs: int, share: float) -> None:
-        """The job has another number of processors: its file says so, then SIGWINCH, which harms nobody who ignores it."""
+        """Write down the job's new number of processors, then send SIGWINCH, which a program ignores unless it handles it."""
         if not 0 < share <= 1:
             return
         if not self.suspended and self.main:
-            self._pause()
-            self.running_since = time.monotonic()
+            now = time.monotonic()
+            self.ran_before, self.running_since = self._ran(now), now
         self.share = share
         try:
             files.replace(files.ALLOCATION, script.allocation_text(procs), self.directory)
@@ -369,75 +358,52 @@ class Supervision:
 
     def _pause(self) -> None:
         """Stop the clock of the walltime."""
-        if not self.suspended:
-            self.ran_before = self._ran(time.monotonic())
+        self.ran_before, self.suspended = self._ran(time.monotonic()), True
 
     def _ran(self, now: float) -> float:
-        """Seconds of the walltime that are used, by the processors that it asked for."""
+        """Return the used seconds of the walltime, as if the job had the processors that it asked for."""
         return self.ran_before if self.suspended else self.ran_before + (now - self.running_since) * self.share
 
-    def _tell_to_end(self, reason: str, grace: float) -> None:
-        """TERM to everything now, KILL when the grace is over.  Told again, the shorter grace counts."""
+    def _end(self, reason: str, grace: float) -> None:
+        """Send TERM to all processes now, KILL when the grace is over.  If called again, the shorter grace counts."""
         kill_at = time.monotonic() + grace
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
         if self.reason:
             return
         self.reason = reason
         if self.main and self.status is None:
-            processes.signal_all(self._find, processes.SIGTERM)
-            processes.signal_all(self._find, processes.SIGCONT)  # what stands still cannot end
+            processes.signal_all(self._find, signal.SIGTERM)
+            processes.signal_all(self._find, signal.SIGCONT)  # a stopped process cannot end
 
     def _kill(self) -> None:
-        """KILL to everything; called again until nothing is left."""
+        """Kill all processes; it is called again until none is left."""
         if self.leaf:
-            leaf.kill_leaf(self.leaf)
+            processes.kill_leaf(self.leaf)
         processes.kill_all(self._find)
-
-    def _kill_to_the_end(self) -> None:
-        give_up = time.monotonic() + KILL_PATIENCE
-        while not self.alone and time.monotonic() < give_up:
-            self._kill()
-            time.sleep(KILL_TICK)
-            self._reap()
 
     # After it
 
     def _code(self) -> int:
-        """The script's status as PBS writes it."""
+        """Return the script's status as PBS writes it."""
         if self.status is None:
-            return 256 + processes.SIGKILL
+            return 256 + signal.SIGKILL
         return 256 + os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else os.WEXITSTATUS(self.status)
 
-    def _conclude(self, errors: int) -> None:
-        """Say how it ended."""
-        if self.failure:
-            why = self.failure.decode("utf-8", "replace")
-            say(errors, why)
-            self._finish(script.BAD_INTERPRETER if self._code() == script.BAD_INTERPRETER else NOT_STARTED, why)
-            return
-        why = "" if self.alone else "some processes of the job cannot be killed"
-        if self.reason not in ("", "stop"):
-            self._finish(usage.CODES.get(self.reason, WALLTIME), why or self.said)
-            return
-        self._finish(self._code(), why)
-
     def _finish(self, status: int, why: str) -> None:
-        """Clear up and write the exit record; a full disk is waited for, a directory that was deleted is not."""
+        """Clear up and write the exit record; wait while the disk is full, but not if the directory was deleted."""
         self.meter.note(usage.group_time(self.leaf), 0, 0)
-        for _ in range(LEAF_TRIES):  # what was just killed may be on its way out for a moment longer
-            if not self.leaf or leaf.remove_leaf(self.leaf):
+        for _ in range(LEAF_TRIES):  # the group may still contain for a moment what was just killed
+            if not self.leaf or processes.remove_leaf(self.leaf):
                 break
             time.sleep(KILL_TICK)
         files.remove_tree(files.TEMPORARY, self.directory)
         if status == 0:
             discard(self.targets, self.directory, str(self.attempt.get("remove", "")))
         undelivered = deliver(self.targets, self.directory, self.key, self.job_id)
-        left = staging.conclude(self.attempt) if self.attempt else ""
-        why = "; ".join(text for text in (why, left) if text)
+        why = "; ".join(filter(None, (why, script.stage_out(self.attempt) if self.attempt else "")))
         used: dict[str, object] = {}
         if self.main and not self.failure:
-            walltime = round(self._ran(time.monotonic()), 6)
-            used = {**self.meter.used(), "walltime": walltime}
+            used = {**self.meter.used(), "walltime": round(self._ran(time.monotonic()), 6)}
         record: dict[str, object] = {"status": status, "at": int(time.time() * 1_000_000), "why": why, "used": used}
         if undelivered:
             record["undelivered"] = undelivered

@@ -1,7 +1,7 @@
-"""The files that a job writes to: what may be one, why another may not, and how they are delivered.
+"""The files that a job writes to: which are allowed, why others are refused, and how they are delivered.
 
-A job writes to spools in its run directory; when it has ended they are put where ``-o`` and ``-e`` say.  So the job itself
-may make the folder, and nobody finds half of a file.
+A job writes to spools in its run directory.  When it has ended, they are delivered to the paths of ``-o`` and ``-e``.  So the job
+itself may make the folder, and no reader finds half of a file.
 """
 
 # ruff: noqa: SIM105 (contextlib is not small)
@@ -14,51 +14,48 @@ import stat
 
 from . import files
 
-FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
-KINDS = (
-    (stat.S_ISLNK, "a symbolic link"),
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISCHR, "a device"),
-)
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
 
 
 class RefusedError(Exception):
-    """Something that the attempt asks for cannot be had; the message says what and why."""
+    """The attempt cannot have something that it asks for; the message names that and the reason."""
 
 
-def _check(found: os.stat_result, title: str) -> None:
-    """Refuse what is neither a regular file nor /dev/null."""
-    if stat.S_ISREG(found.st_mode) or (stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3)):
+def _check(found: os.stat_result, title: str, *, is_own: bool) -> None:
+    """Refuse what is neither a regular file (if ``is_own``, of this user, even if the kernel allows others) nor /dev/null."""
+    if stat.S_ISREG(found.st_mode):
+        if is_own and found.st_uid != os.geteuid():
+            raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
         return
-    kind = next((name for test, name in KINDS if test(found.st_mode)), "not a regular file")
-    raise RefusedError(f"{title} is {kind}, not a regular file")
+    if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.makedev(1, 3):
+        return
+    raise RefusedError(f"{title} is {KINDS.get(stat.S_IFMT(found.st_mode), 'not a regular file')}, not a regular file")
 
 
 class OutputTarget:
-    """One output file: ``what`` it is, where it shall be in the end, and its spool (none: it is written there directly).
+    """One output file: ``what`` it is, its final path, and its spool (none: the job writes to the final path).
 
-    ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` call it.
+    ``letter``: ``o`` or ``e``, as ``-k`` and ``-R`` name it.
     """
-
-    __slots__ = ("letter", "path", "spool", "what")
 
     def __init__(self, what: str, path: str, letter: str, spool: str) -> None:
         self.what, self.path, self.letter, self.spool = what, path, letter, spool
-
-    @property
-    def title(self) -> str:
-        """What messages call it."""
-        return f"{self.what} file {self.path}"
+        self.title = f"{what} file {path}"  # its name in messages
 
 
 def targets_of(output: str, error: str, join: str, direct: str) -> list[OutputTarget]:
-    """The output files of an attempt: one where they are joined or are one file.
+    """Return the output files of an attempt: one if they are joined or are one file.
 
-    ``direct``: which of them (``o``, ``e``) are written where they belong from the start; ``/dev/null`` always is.
+    ``direct``: those (``o``, ``e``) that are written to their final paths from the start; ``/dev/null`` always is.
     """
     both = [("output", output, "o", files.OUTPUT), ("error", error, "e", files.ERROR)]
     if join == "oe" or (join != "eo" and _is_same(output, error)):
@@ -79,60 +76,48 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _refused(title: str, error: Exception) -> RefusedError:
+    if isinstance(error, RefusedError):
+        return error
     return RefusedError(f"{title}: {getattr(error, 'strerror', None) or error}")
 
 
 def open_output(path: str, title: str) -> int:
-    """Open one output file for writing, empty; RefusedError names it where that must not or cannot be.
+    """Open one output file for writing, empty; RefusedError names it if it must not or cannot be opened.
 
-    A file that another user owns is none: that user would read what the job writes, or has laid it out as a trap.
+    A file of another user is refused: that user would read what the job writes, or has made it as a trap.
     """
-    found = _check_place(path, title)
-    if found is not None:
-        _check_owner(found, title)
+    handle = -1
     try:
+        _exists(path, title, is_own=True)
         handle = os.open(path, FLAGS & ~os.O_TRUNC, 0o666)
-    except (OSError, ValueError) as error:
-        raise _refused(title, error) from None
-    try:
-        found = os.fstat(handle)  # and after: it may have been exchanged in between
-        _check(found, title)
-        _check_owner(found, title)
+        found = os.fstat(handle)  # checked again: the file may have been exchanged in between
+        _check(found, title, is_own=True)
         if stat.S_ISREG(found.st_mode):
             os.ftruncate(handle, 0)
-    except OSError as error:
-        os.close(handle)
+    except (OSError, ValueError, RefusedError) as error:
+        if handle >= 0:
+            os.close(handle)
         raise _refused(title, error) from None
-    except RefusedError:
-        os.close(handle)
-        raise
     fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) & ~os.O_NONBLOCK)
     return handle
 
 
-def _check_owner(found: os.stat_result, title: str) -> None:
-    """Refuse a file of another user, whatever the kernel's ``fs.protected_regular`` allows."""
-    if stat.S_ISREG(found.st_mode) and found.st_uid != os.geteuid():
-        raise RefusedError(f"{title} belongs to another user ({found.st_uid})")
-
-
-def _check_place(path: str, title: str) -> os.stat_result | None:
-    """Refuse what can be no output file; what is there, None where nothing is."""
+def _exists(path: str, title: str, *, is_own: bool = False) -> bool:
+    """Refuse what cannot be an output file; return whether it exists."""
     if not path.startswith("/"):
         raise RefusedError(f"{title} is not an absolute path")
     try:
-        found = os.lstat(path)
-        _check(found, title)  # before opening: opening a device may do something
+        _check(os.lstat(path), title, is_own=is_own)  # before opening: opening a device may do something
     except FileNotFoundError:
-        return None
+        return False
     except (OSError, ValueError) as error:
         raise _refused(title, error) from None
-    return found
+    return True
 
 
 def _open_spool(target: OutputTarget, directory: int) -> int:
-    """Make the spool of an output file; what is there already must be a file that may be written."""
-    if _check_place(target.path, target.title) is not None:
+    """Make the spool of an output file; an existing file at the final path must be writable."""
+    if _exists(target.path, target.title):
         try:
             os.close(os.open(target.path, FLAGS & ~(os.O_CREAT | os.O_TRUNC)))
         except FileNotFoundError:
@@ -143,9 +128,9 @@ def _open_spool(target: OutputTarget, directory: int) -> int:
 
 
 def open_outputs(targets: list[OutputTarget], directory: int) -> tuple[int, int]:
-    """Where the script writes its output and its error.
+    """Return the handles to which the script writes its output and its error.
 
-    Where one is refused, the other is made all the same and says why: clients wait for it.
+    If one is refused, the other is made all the same and gets the reason, because clients wait for it.
     """
     handles: list[int] = []
     refusals: list[str] = []
@@ -158,14 +143,14 @@ def open_outputs(targets: list[OutputTarget], directory: int) -> tuple[int, int]
     if refusals:
         why = "; ".join(refusals)
         for handle in handles:
-            say(handle, why)
+            write_message(handle, why)
             os.close(handle)
         raise RefusedError(why)
     return handles[0], handles[-1]
 
 
 def discard(targets: list[OutputTarget], directory: int, letters: str) -> None:
-    """Throw away what the job wrote to the outputs of these letters; what was there before it stays."""
+    """Remove what the job wrote to the outputs of these letters; earlier files at the final paths of spools stay."""
     for target in targets:
         if target.letter not in letters:
             continue
@@ -179,28 +164,27 @@ def discard(targets: list[OutputTarget], directory: int, letters: str) -> None:
 
 
 def deliver(targets: list[OutputTarget], directory: int, name: str, job_id: str) -> str:
-    """Put the spools where they belong; what could not be delivered, in words.
+    """Deliver the spools to their final paths; return which could not be delivered, and why.
 
-    May be done again by somebody else, where the first was killed in between.  What cannot be delivered goes to the
-    folder ``undelivered`` beside the run directory, which is called ``name``.
+    Another process may do this again if the first one was killed meanwhile.  A spool that cannot be delivered goes to the folder
+    ``undelivered`` next to the run directory; ``name`` is the name of the run directory.
     """
-    said = []
+    problems = []
     for target in targets:
         if target.spool:
             try:
                 _deliver(target, directory, job_id)
             except (OSError, ValueError, RefusedError) as error:
-                why = str(error) if isinstance(error, RefusedError) else str(_refused(target.title, error))
-                said.append(f"{why}; {_keep(target, directory, name)}")
-    return "; ".join(said)
+                problems.append(f"{_refused(target.title, error)}; {_keep(target, directory, name)}")
+    return "; ".join(problems)
 
 
 def _deliver(target: OutputTarget, directory: int, job_id: str) -> None:
-    """By a second name of the spool where there is no such file and the disk is the same, else by a copy."""
+    """Give the spool a second name if the file does not exist and the disk is the same, else copy it."""
     try:
-        source = os.open(target.spool, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+        source = os.open(target.spool, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
-        return  # it is where it cannot be delivered already, or it was never made
+        return  # it is kept as undelivered already, or it was never made
     path = target.path
     try:
         if os.path.isdir(path) and not os.path.islink(path):  # as of -o DIR; the job may have made it
@@ -220,11 +204,11 @@ def _deliver(target: OutputTarget, directory: int, job_id: str) -> None:
 
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
-"""Why a second name may be impossible where a file is not."""
+"""Errors for which a second name is impossible, but a copy may be possible."""
 
 
 def _copy(source: int, path: str, title: str) -> None:
-    is_new = _check_place(path, title) is None
+    is_new = not _exists(path, title)
     target = open_output(path, title)
     try:
         if is_new:
@@ -237,25 +221,21 @@ def _copy(source: int, path: str, title: str) -> None:
 
 
 def _keep(target: OutputTarget, directory: int, name: str) -> str:
-    """Put a spool where it stays; where that is, in words."""
+    """Keep a spool that cannot be delivered; return a text with its path."""
     kept = f"{files.UNDELIVERED}/{name}.{target.spool}"
     try:
-        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
         try:
-            try:
-                os.mkdir(files.UNDELIVERED, 0o700, dir_fd=parent)
-            except FileExistsError:
-                pass
-            os.rename(target.spool, kept, src_dir_fd=directory, dst_dir_fd=parent)
-            return f"it is kept as {os.readlink(f'/proc/self/fd/{parent}')}/{kept}"
-        finally:
-            os.close(parent)
+            os.mkdir(f"../{files.UNDELIVERED}", 0o700, dir_fd=directory)
+        except FileExistsError:
+            pass
+        os.rename(target.spool, f"../{kept}", src_dir_fd=directory, dst_dir_fd=directory)
+        return f"it is kept as {os.path.dirname(os.readlink(f'/proc/self/fd/{directory}'))}/{kept}"
     except OSError as error:
         return f"it could not be kept either: {error.strerror}"
 
 
-def say(handle: int, text: str) -> None:
-    """Put a line of ours into an output file."""
+def write_message(handle: int, text: str) -> None:
+    """Write a message of qbatch to an output file."""
     try:
         os.write(handle, f"qbatch: {text}\n".encode("utf-8", "surrogateescape"))
     except OSError:

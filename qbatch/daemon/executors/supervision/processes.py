@@ -1,56 +1,63 @@
-"""Which processes there are, which belong to an attempt, and how one is signalled without ever hitting a stranger."""
+"""The processes of the machine and of an attempt, and how to signal one without ever signalling another.
+
+A control group (version 2) for one attempt, its leaf, is used if a writable tree is found, which many machines do not have.  One
+write kills all processes in it, however they forked; everything works without it.
+"""
 
 from __future__ import annotations
 
 import os
 
+from . import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
+    import signal as signal
     from collections.abc import Callable, Iterator
 else:
     import _signal as signal  # `signal` itself makes enumerations, which costs as much as half a start of Python
 
 MARKER = "QBATCH_ATTEMPT"
-"""Name of the environment variable whose value, a random token, tells the processes of one attempt."""
-
-SIGKILL, SIGTERM, SIGCONT, SIGSTOP = int(signal.SIGKILL), int(signal.SIGTERM), int(signal.SIGCONT), int(signal.SIGSTOP)
+"""Name of the environment variable with a random token, which marks the processes of one attempt."""
 
 FREEZE_ROUNDS = 20
 
 
 def boot_id() -> str:
-    """The random name of this start of the machine: a process number means nothing in another."""
+    """Return the random name of this start of the machine; process numbers are valid only within one start."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
         return stream.read().strip()
 
 
 def read_stat(pid: int) -> tuple[str, int, int, int] | None:
-    """State, parent, session and start (ticks since boot) of a process; None where it is gone."""
+    """Return state, parent, session and start (ticks since boot) of a process; None if it is gone."""
+    fields = stat_fields(pid)
+    return (fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])) if fields else None
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat that follow the program's name; none if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            text = stream.read()
+            fields = stream.read().rpartition(b")")[2].split()  # the name may contain anything, blanks and brackets too
     except OSError:
-        return None
-    fields = text.rpartition(b")")[2].split()  # the name before it may hold anything, blanks and brackets too
-    if len(fields) < 20:
-        return None
-    return fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])
+        return []
+    return fields if len(fields) > 21 else []
 
 
 def start_of(pid: int) -> int | None:
-    """Start of a process in ticks since boot: with the number, its identity.  None where it is gone."""
+    """Return the start of a process in ticks since boot, which identifies it with its number; None if it is gone."""
     found = read_stat(pid)
     return None if found is None else found[3]
 
 
 def open_process(pid: int, start: int) -> int | None:
-    """A pidfd of the process that has this number **and** this start; None where there is no such process."""
+    """Return a pidfd of the process that has this number **and** this start; None if there is no such process."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return None
-    # The handle is held before the identity is read: if this is the right process, it was so when the handle was made.
+    # The handle is made before the identity is read: if this is the right process, it was so when the handle was made.
     if start_of(pid) == start:
         return handle
     os.close(handle)
@@ -58,7 +65,7 @@ def open_process(pid: int, start: int) -> int | None:
 
 
 def signal_process(pid: int, start: int, number: int) -> bool:
-    """Signal the process that has this number and this start, and no other; False where it is gone or forbidden."""
+    """Signal the process that has this number and this start, and no other; return False if it is gone or forbidden."""
     handle = open_process(pid, start)
     if handle is None:
         return False
@@ -72,16 +79,16 @@ def signal_process(pid: int, start: int, number: int) -> bool:
 
 
 def every_process() -> Iterator[int]:
-    """The numbers of all processes."""
+    """Yield the numbers of all processes."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             yield int(name)
 
 
 def descendants(roots: set[int]) -> dict[int, int]:
-    """Living descendants of some processes, each with its start; the roots themselves are left out.
+    """Return the living descendants of some processes, without these, each with its start.
 
-    Parents come before their children: a shell that is told to end first does not live to report its child's end.
+    Parents come before their children: a shell that gets its signal first does not live to report its child's end.
     """
     children: dict[int, list[tuple[int, int, str]]] = {}
     for pid in every_process():
@@ -100,7 +107,7 @@ def descendants(roots: set[int]) -> dict[int, int]:
 
 
 def marked(token: str) -> dict[int, int]:
-    """Living processes that carry the token in the environment they were started with, each with its start."""
+    """Return the living processes that started with the token in their environment, each with its start."""
     wanted = f"{MARKER}={token}".encode("ascii")
     result: dict[int, int] = {}
     for pid in every_process():
@@ -118,7 +125,7 @@ def marked(token: str) -> dict[int, int]:
 
 
 def signal_all(find: Callable[[], dict[int, int]], number: int) -> list[tuple[int, int]]:
-    """Signal everything that is found, once each, in the order found, looking again until nothing new turns up."""
+    """Signal all processes found, once each, in the order found; look again until there is no new one.  Return them."""
     done: dict[tuple[int, int], None] = {}
     for _ in range(FREEZE_ROUNDS):
         new = [each for each in find().items() if each not in done]
@@ -130,9 +137,62 @@ def signal_all(find: Callable[[], dict[int, int]], number: int) -> list[tuple[in
     return list(done)
 
 
-def kill_all(find: Callable[[], dict[int, int]]) -> int:
-    """Stop, then kill everything that is found; how many that were.  Stopped first: what stands still cannot fork."""
-    found = signal_all(find, SIGSTOP)
-    for pid, start in found:
-        signal_process(pid, start, SIGKILL)
-    return len(found)
+def kill_all(find: Callable[[], dict[int, int]]) -> None:
+    """Stop, then kill all processes found: a stopped process cannot fork."""
+    for pid, start in signal_all(find, signal.SIGSTOP):
+        signal_process(pid, start, signal.SIGKILL)
+
+
+def leaf_path(key: str, token: str) -> str:
+    """Return the path of an attempt's leaf, in the control group of this process; empty if none can be made."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as stream:
+            own = next((line[3:].rstrip("\n") for line in stream if line.startswith("0::")), None)
+        with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+            lines = stream.readlines()
+    except (OSError, ValueError):
+        return ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if own is None or len(fields) < 5 or not after.startswith("cgroup2 "):
+            continue
+        root, mount = _unescape(fields[3]).rstrip("/"), _unescape(fields[4]).rstrip("/")
+        if own == root or own.startswith(root + "/"):
+            group = (mount + own[len(root) :]).rstrip("/")
+            return f"{group}/qbatch-{key}-{token[:8]}" if group and os.access(group, os.W_OK) else ""
+    return ""
+
+
+def _unescape(text: str) -> str:
+    """Undo the octal escapes of /proc/self/mountinfo."""
+    for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escape, plain)
+    return text
+
+
+def make_leaf(path: str) -> bool:
+    """Make a leaf; return False if that is not possible (then there is none)."""
+    try:
+        os.mkdir(path)
+    except OSError:
+        return False
+    if os.access(path + "/cgroup.kill", os.W_OK) and os.access(path + "/cgroup.procs", os.W_OK):
+        return True
+    remove_leaf(path)
+    return False
+
+
+def kill_leaf(path: str) -> None:
+    """Kill all processes in a leaf."""
+    files.write_if_possible(path + "/cgroup.kill", b"1")
+
+
+def remove_leaf(path: str) -> bool:
+    """Remove a leaf and the groups that the job made inside it; return False if a process still lives there."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return False
+    return True

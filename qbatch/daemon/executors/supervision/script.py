@@ -1,5 +1,11 @@
-"""The script of a job: its files, its environment, and the child that becomes it."""
+"""The script of a job: its files, the child process that becomes it, and the files that are staged for it.
 
+OpenPBS stages in the same way on one machine (``cp -rp``).  ``stagein`` happens before the script starts; if it fails, the script
+does not start.  ``stageout`` happens when nothing of the job runs any more.  A directory of its own (``sandbox=PRIVATE``) is
+removed at the end, unless it existed before, or something could not be copied out of it.  Nothing else is deleted.
+"""
+
+# ruff: noqa: SIM105 (contextlib is not small)
 from __future__ import annotations
 
 import errno
@@ -8,82 +14,134 @@ import time
 
 from . import files
 from .outputs import RefusedError
-from .processes import MARKER
+from .processes import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any, NoReturn
-else:
-    import _signal as signal
 
-UNCATCHABLE = {int(signal.SIGKILL), int(signal.SIGSTOP)}
 BUSY_TRIES = 100
 LOGIN_SHELLS = {"sh", "ash", "bash", "dash", "ksh", "ksh93", "mksh", "yash", "zsh"}
 """Shells that read the profile files of sh, each its own further ones, when their argv[0] begins with ``-``."""
 
 OTHER_SHELLS = {"csh", "tcsh", "fish"}
-"""Login shells by the same sign; they do not understand what is asked of the others with ``-c``."""
+"""Login shells by the same sign; they do not understand the text that the others get with ``-c``."""
 
 KEEP_PATH = (
     'PATH=$(p=$1:; n=; while [ "$p" ]; do d=${p%%:*}; p=${p#*:}; '
     'case ":$PATH:" in *":$d:"*) ;; *) n=$n$d: ;; esac; done; printf %s "$n$PATH"); '
 )
-"""Puts those directories of the job's PATH (the first argument) in front again that a profile file drops, as Debian's does."""
+"""Puts those directories of the job's PATH (the first argument) in front again that a profile file (Debian's) drops."""
 
 BAD_INTERPRETER = 126
-"""Exit status of a script whose ``#!`` line names no program, as a shell gives it; often a carriage return stands there."""
+"""Exit status, as of a shell, of a script with a ``#!`` line that names no program, often because of a carriage return."""
 
 
 def write_job_files(directory: int, attempt: dict[str, Any]) -> None:
-    """Script, node file and temporary directory of the job."""
-    if attempt["script"] is not None:
-        encoding = attempt.get("encoding", "utf-8")
-        if attempt.get("script_file"):
-            _copy(str(attempt["script_file"]), files.SCRIPT, directory)
-        else:
-            files.write_new(files.SCRIPT, attempt["script"], directory, 0o700, encoding)
-    files.write_new(files.NODES, "".join(f"{line}\n" for line in attempt["node_file"]), directory)
-    files.write_new(files.ALLOCATION, allocation_text(attempt.get("procs", 1)), directory)
+    """Write the script, the node file and the allocation of the job, and make its temporary directory."""
+    source = str(attempt.get("script_file", ""))
+    if attempt["script"] is not None and source:  # a long script; the job may change its copy
+        try:
+            whole = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
+        target = os.open(files.SCRIPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700, dir_fd=directory)
+        with open(whole, "rb", buffering=0) as reader, open(target, "wb") as writer:
+            while part := reader.read(1 << 20):
+                writer.write(part)
+    elif attempt["script"] is not None:
+        text = attempt["script"].encode(attempt.get("encoding", "utf-8"))
+        files.write(files.SCRIPT, text, directory, files.NEW, 0o700)
+    nodes = "".join(f"{line}\n" for line in attempt["node_file"])
+    files.write(files.NODES, nodes.encode("utf-8"), directory, files.NEW)
+    files.write(files.ALLOCATION, allocation_text(attempt.get("procs", 1)).encode("ascii"), directory, files.NEW)
     os.mkdir(files.TEMPORARY, 0o700, dir_fd=directory)
 
 
-def _copy(source: str, name: str, directory: int) -> None:
-    """Copy a long script, a piece at a time; the job may change its own."""
+def stage_in(attempt: dict[str, Any]) -> None:
+    """Make the directory and copy what the script needs; RefusedError names what cannot be made or copied."""
+    directory = attempt["directory"]
+    old = os.umask(int(attempt["umask"]))
     try:
-        whole = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        if attempt.get("is_private"):
+            os.mkdir(directory, 0o700)
+            attempt["made"] = True
+        for local, remote in attempt.get("stage_in", ()):
+            _stage(_under(attempt["home"], remote), _under(directory, local), "stagein")
     except OSError as error:
-        raise RefusedError(f"the script {source}: {error.strerror}; submit the job again") from None
-    target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700, dir_fd=directory)
-    try:
-        while piece := os.read(whole, 1 << 20):
-            while piece:
-                piece = piece[os.write(target, piece) :]
+        raise RefusedError(f"directory {directory}: {error.strerror}") from None
     finally:
-        os.close(whole)
-        os.close(target)
+        os.umask(old)
+
+
+def stage_out(attempt: dict[str, Any]) -> str:
+    """Copy what the job leaves, and clear up; return what went wrong, if anything."""
+    directory = attempt["directory"]
+    failed: list[str] = []
+    old = os.umask(int(attempt["umask"]))
+    try:
+        for local, remote in attempt.get("stage_out", ()):
+            try:
+                _stage(_under(directory, local), _under(attempt["home"], remote), "stageout")
+            except RefusedError as refusal:
+                failed.append(str(refusal))
+    finally:
+        os.umask(old)
+    if attempt.get("made") and not failed:
+        try:
+            handle = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY)
+            files.remove_tree(os.path.basename(directory), handle)
+            os.close(handle)
+        except OSError as error:
+            failed.append(f"directory {directory}: {error.strerror}")
+    return "; ".join(failed)
+
+
+def _under(directory: str, path: str) -> str:
+    return path if path.startswith("/") else f"{directory}/{path}"
+
+
+def _stage(source: str, target: str, what: str) -> None:
+    """Copy a file or a directory as ``cp -rp`` does; the last part of the source may have wildcards."""
+    folder, _, name = source.rpartition("/")
+    paths: list[str] = []
+    if any(letter in name for letter in "*?["):
+        from fnmatch import fnmatchcase
+
+        try:
+            paths = [f"{folder}/{each}" for each in sorted(os.listdir(folder or "/")) if fnmatchcase(each, name)]
+        except OSError:
+            pass
+    for path in paths or [source]:  # cp names what is missing
+        goal = f"{target}/{os.path.basename(path.rstrip('/'))}" if os.path.isdir(target) else target
+        try:
+            if os.path.samefile(path, goal):
+                continue
+        except OSError:
+            pass
+        errors, errors_in = os.pipe()
+        pid = os.posix_spawnp(
+            "cp", ["cp", "-rp", "--", path, target], {"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            file_actions=[(os.POSIX_SPAWN_DUP2, errors_in, 2)],
+        )  # fmt: skip
+        os.close(errors_in)
+        with open(errors, encoding="utf-8", errors="replace") as stream:
+            first = next(stream, "").rstrip("\n")
+            for _ in stream:
+                pass
+        if os.waitpid(pid, 0)[1]:
+            raise RefusedError(f"{what} {path} to {target}: {first or 'cp failed'}")
 
 
 def allocation_text(procs: int) -> str:
-    """What a job reads to learn how many processors it has: lines that a shell can source."""
+    """Return the text from which a job reads how many processors it has: lines that a shell can source."""
     return f"NCPUS={procs}\nOMP_NUM_THREADS={procs}\n"
 
 
-def job_environment(attempt: dict[str, Any], path: str, working: str, token: str) -> dict[str, str]:
-    """The environment of the attempt, and what depends on the run directory."""
-    own = {
-        "PBS_NODEFILE": f"{path}/{files.NODES}",
-        "PBS_JOBDIR": working,
-        "TMPDIR": f"{path}/{files.TEMPORARY}",
-        "QBATCH_ALLOCATION": f"{path}/{files.ALLOCATION}",
-    }
-    return {**own, **attempt["environment"], MARKER: token}
-
-
 def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) -> tuple[str, list[str]]:
-    """The program that is executed, and its arguments from argv[0] on: the script, or the plain command.
+    """Return the program that is executed, and its arguments from argv[0] on: the script, or the plain command.
 
-    Where a shell runs the script, a login shell does: it reads the profile files, then the script, or executes the shell of the
+    If a shell runs the script, it is a login shell: it reads the profile files, then the script, or executes the shell of the
     script's ``#!`` line.  Other scripts with such a line are executed as they are.  (In OpenPBS the login shell gets the name of
     every script as its input, and so executes it: start_exec.c, SHELL_INVOKE.)
     """
@@ -96,7 +154,7 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
     own = _interpreter(name) if script.startswith("#!") else []
     runner = own or [shell]
     is_run_by_shell = _kind_of(runner) in LOGIN_SHELLS | OTHER_SHELLS and os.access(runner[0], os.X_OK)
-    # The shell that reads the profile files: the job's own, or that of the #! line where the job's is none of these.
+    # The shell that reads the profile files: the job's own, or that of the #! line if the job's is none of these.
     readers = [each for each in (shell, *own[:1]) if _kind_of([each]) in LOGIN_SHELLS and os.access(each, os.X_OK)]
     if not attempt.get("login", True) or not is_run_by_shell or not readers:
         if own:
@@ -104,13 +162,13 @@ def command_of(attempt: dict[str, Any], path: str, environment: dict[str, str]) 
         is_login = attempt.get("login", True) and _kind_of([shell]) in OTHER_SHELLS
         return shell, [f"-{_kind_of([shell])}" if is_login else shell, name, *arguments]
     kind, given = _kind_of(readers), environment.get("PATH", "")
-    login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash goes by its name alone
+    login = [f"-{kind}", "--login"] if kind == "bash" else [f"-{kind}"]  # not every bash recognises its name alone
     text = (KEEP_PATH if given else "") + "shift; " + ('exec "$@"' if own else '. "$0"')
     return readers[0], [*login, "-c", text, name, given, *own, *arguments]
 
 
 def _kind_of(command: list[str]) -> str:
-    """The name of the program that runs a script, also behind ``/usr/bin/env``."""
+    """Return the name of the program that runs a script, also behind ``/usr/bin/env``."""
     name = os.path.basename(command[0])
     if name == "env" and len(command) > 1:
         words = [word for word in command[1].split() if not word.startswith("-") and "=" not in word]
@@ -118,37 +176,21 @@ def _kind_of(command: list[str]) -> str:
     return name
 
 
-def enter_directory(wanted: str) -> tuple[str, str]:
-    """Go to the working directory, else to /; where we are, and what to say about it."""
-    try:
-        os.chdir(wanted)
-    except (OSError, ValueError) as error:
-        os.chdir("/")
-        why = getattr(error, "strerror", None) or error
-        return "/", f"working directory {wanted}: {why}; the job runs in /"
-    return wanted, ""
-
-
 def become(
-    program: str,
-    command: list[str],
-    environment: dict[str, str],
-    handles: tuple[int, int, int],
-    leaf: str,
-    report: int,
+    program: str, command: list[str], environment: dict[str, str], handles: tuple[int, int, int], leaf: str, report: int
 ) -> NoReturn:
-    """In the forked child: shed all that is the supervisor's and execute; if that fails, say why and end.
+    """In the forked child: drop everything of the supervisor and execute; if that fails, write why to ``report`` and end.
 
     ``report`` is a pipe that closes when the execution succeeds.  Signals are blocked when this is called.
     """
     try:
         os.setsid()
         for number in signal.valid_signals():
-            if number not in UNCATCHABLE:
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(number, signal.SIG_DFL)
-        _write_if_possible("/proc/self/oom_score_adj", b"0")
+        files.write_if_possible("/proc/self/oom_score_adj", b"0")
         if leaf:
-            _write_if_possible(f"{leaf}/cgroup.procs", b"0")
+            files.write_if_possible(f"{leaf}/cgroup.procs", b"0")
         for target, handle in enumerate(handles):
             os.dup2(handle, target)
         # What was sent since the fork arrives now, and does what it does by default.
@@ -187,17 +229,9 @@ def _is_script(program: str) -> bool:
 
 
 def _interpreter(path: str) -> list[str]:
-    """What the kernel would run for a ``#!`` line."""
+    """Return what the kernel would run for a ``#!`` line."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
         line = stream.readline()[2:].strip(" \t\n")  # a carriage return belongs to the name, as for the kernel
     name, _, argument = line.replace("\t", " ").partition(" ")
     return [name, argument.strip(" "), path] if argument else [name, path]
 
-
-def _write_if_possible(path: str, text: bytes) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        os.write(handle, text)
-        os.close(handle)
-    except OSError:
-        pass

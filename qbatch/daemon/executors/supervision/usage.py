@@ -1,7 +1,7 @@
-"""What a job uses: processor time, memory and address space of its processes, looked at now and then.
+"""What a job uses: processor time, memory and address space of its processes, measured now and then.
 
-Memory is the sum of what the processes have resident, as in PBS (mem_sum, resi_sum of its mom): pages that they share count
-for each.  Processor time is that of the control group where there is one, else of the process tree.
+Memory is the sum of the resident memory of the processes, as in PBS (mem_sum, resi_sum of its mom): pages that they share count
+for each.  Processor time is that of the control group if there is one, else of the process tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 FIRST_LOOK, LAST_PAUSE, LIMITED_PAUSE = 0.1, 10.0, 1.0
-"""Seconds until the first look, between looks in the end (each pause doubles), and at most where there are limits."""
+"""Seconds until the first look, between looks in the end (each pause doubles), and at most if there are limits."""
 
 SLACK = 1 << 20
 """Bytes by which a child can grow between the fork and its script."""
@@ -27,9 +27,9 @@ CODES = {"cput": -28, "pcput": -28, "mem": -27, "vmem": -26}
 
 
 class Meter:
-    """The use of one job by the last look: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes, the most ever seen.
+    """The use of one job by the last look: ``cput`` and ``pcput`` in seconds, ``mem`` and ``vmem`` in bytes, the maximum so far.
 
-    ``limits``: what it is held to, by the names of ``CODES``; ``leaf``: its control group, or nothing.
+    ``limits``: the most that it may use, by the names of ``CODES``; ``leaf``: its control group, or nothing.
     """
 
     def __init__(self, limits: dict[str, float], leaf: str, now: float) -> None:
@@ -39,9 +39,9 @@ class Meter:
         self.due = now + self.pause
 
     def look(self, now: float, collected: float) -> tuple[str, str]:
-        """Look at the processes; the limit that is exceeded and PBS's words for it, or nothing.
+        """Look at the processes; return the limit that is exceeded and PBS's words for it, or two empty texts.
 
-        ``collected``: processor time of the processes that have ended and were waited for.
+        ``collected``: processor seconds of the processes that have ended and were waited for.
         """
         self.pause = min(self.pause * 2, LIMITED_PAUSE if self.limits else LAST_PAUSE)
         self.due = now + self.pause
@@ -53,35 +53,32 @@ class Meter:
                 cput, mem, vmem, most = cput + with_children, mem + resident, vmem + size, max(most, own)
         self.note(max(cput, group_time(self.leaf)), mem, vmem)
         self.pcput = max(self.pcput, most)
-        return self._exceeded(mem, vmem, most)
+        for name, limit in self.limits.items():
+            use = {"cput": self.cput, "pcput": most, "mem": mem, "vmem": vmem}[name]
+            if use > limit:
+                return name, words(name, use, limit)
+        return "", ""
 
     def note_ended(self, cput: float, peak: int) -> None:
-        """Take the peak of a process that was waited for into account, where it is larger than this process.
+        """Count the peak of a process that was waited for, if it is larger than this process.
 
-        A smaller one may be what the child had of this process before it became the script.
+        A smaller peak may be the memory that the child had of this process before it became the script.
         """
         own = _read(os.getpid())
         self.note(cput, peak if own is None or peak > own[3] + SLACK else 0, 0)
 
     def note(self, cput: float, mem: int, vmem: int) -> None:
-        """Take other figures into account: what was used never becomes less."""
+        """Count other figures: the use never becomes less."""
         self.cput, self.mem = max(self.cput, cput), max(self.mem, mem)
         self.vmem = max(self.vmem, vmem, self.mem)
 
-    def _exceeded(self, mem: int, vmem: int, most: float) -> tuple[str, str]:
-        for name, limit in self.limits.items():
-            used = {"cput": self.cput, "pcput": most, "mem": mem, "vmem": vmem}[name]
-            if used > limit:
-                return name, words(name, used, limit)
-        return "", ""
-
     def used(self) -> dict[str, object]:
-        """What is reported."""
+        """Return the use as it is reported."""
         return {"cput": round(self.cput, 6), "pcput": round(self.pcput, 6), "mem": self.mem, "vmem": self.vmem}
 
 
 def words(name: str, used: float, limit: float) -> str:
-    """What PBS writes into the error output of a job that it ends: times in seconds, sizes in kb, rounded up."""
+    """Return what PBS writes into the error output of a job that it ends: times in seconds, sizes in kb, rounded up."""
     if name == "pcput":
         return f"pcput exceeded limit {limit:g}"
     if name in ("mem", "vmem"):
@@ -90,7 +87,7 @@ def words(name: str, used: float, limit: float) -> str:
 
 
 def tree_of(root: int) -> Iterable[int]:
-    """The living descendants of a process: by the kernel's lists of children, which cost what the tree is large."""
+    """Return the living descendants of a process, from the kernel's lists of children, which take time only for the tree."""
     found: list[int] = []
     waiting = [root]
     for pid in waiting:  # grows as we go
@@ -101,7 +98,7 @@ def tree_of(root: int) -> Iterable[int]:
                 found += children
                 waiting += children
         except FileNotFoundError:
-            if pid == root:  # this kernel keeps no such lists
+            if pid == root:  # this kernel has no such lists
                 return processes.descendants({root})
         except (OSError, ValueError):
             continue
@@ -109,20 +106,17 @@ def tree_of(root: int) -> Iterable[int]:
 
 
 def _read(pid: int) -> tuple[float, float, int, int] | None:
-    """Processor time of a process, the same with that of the children that it waited for, its size, what is resident."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stream:
-            fields = stream.read().rpartition(b")")[2].split()
-        user, system, child_user, child_system = (int(field) for field in fields[11:15])
-        size, resident = int(fields[20]), int(fields[21]) * PAGE
-    except (OSError, ValueError, IndexError):
+    """Return a process's processor seconds, these with those of the children that it waited for, its size and resident bytes."""
+    fields = processes.stat_fields(pid)
+    if not fields:
         return None
+    user, system, child_user, child_system = map(int, fields[11:15])
     own = (user + system) / TICKS
-    return own, own + (child_user + child_system) / TICKS, size, resident
+    return own, own + (child_user + child_system) / TICKS, int(fields[20]), int(fields[21]) * PAGE
 
 
 def group_time(leaf: str) -> float:
-    """Processor time of a control group in seconds; 0 where that is not known."""
+    """Return the processor time of a control group in seconds; 0 if it is not known."""
     if not leaf:
         return 0.0
     try:

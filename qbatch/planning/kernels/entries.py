@@ -1,13 +1,14 @@
 """Kernels that a live engine calls: compiled, or as plain Python until the compiler has finished.
 
-Python code outside the kernels (policies, the cluster, profiles) calls them through an entry: :func:`live` or
-:func:`live_module`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all entries of the process.
-The plain twin of a kernel is its own source, and the kernels that it calls are plain twins too.  A kernel that is a generator is
-called through a :class:`LiveGenerator`.
+Python code outside the kernels (policies, the cluster, profiles) calls them through an entry: :func:`entry_to` or
+:func:`entries_to`.  :func:`serve_uncompiled` and :func:`serve_compiled` switch all entries of the process.  The plain
+form of a kernel is its own source, and the kernels that it calls are plain too.  A kernel that is a generator is called
+through a :class:`GeneratorEntry`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from types import CellType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -16,12 +17,11 @@ from qbatch.planning.kernels.jit import Kernel, is_loaded, is_warm
 
 Function = TypeVar("Function")
 
-_TWIN_GLOBALS: dict[int, dict[str, Any]] = {}
-_TWINS: dict[Any, Any] = {}
-_DOORS: list[tuple[partial[Any], Any]] = []
+_PLAIN_NAMES: dict[int, dict[str, Any]] = {}
+_PLAIN: dict[Any, Any] = {}
+_ENTRIES: dict[Any, Any] = {}
 _serves_compiled = True
-_LITTLE = 5_000
-_rows_left = _LITTLE
+_rows_left = 5_000
 _plain_steps_left = 10_000
 
 
@@ -30,58 +30,48 @@ def uncompiled(kernel: Function) -> Function:
     source = getattr(kernel, "py_func", None)
     if source is None:
         return kernel
-    if kernel not in _TWINS:
-        space = _twin_globals(source.__globals__)
+    if kernel not in _PLAIN:
         made_with = tuple(CellType(uncompiled(cell.cell_contents)) for cell in source.__closure__ or ())
-        twin = FunctionType(source.__code__, space, source.__name__, source.__defaults__, made_with)
-        twin.__kwdefaults__ = source.__kwdefaults__
-        _TWINS[kernel] = twin
-    return cast(Function, _TWINS[kernel])
+        names = _plain_names(source.__globals__)
+        plain = FunctionType(source.__code__, names, source.__name__, source.__defaults__, made_with)
+        plain.__kwdefaults__ = source.__kwdefaults__
+        _PLAIN[kernel] = plain
+    return cast(Function, _PLAIN[kernel])
 
 
-def _twin_globals(names: dict[str, Any]) -> dict[str, Any]:
-    """Return a module's names with plain twins in place of kernels."""
-    if id(names) not in _TWIN_GLOBALS:
-        _TWIN_GLOBALS[id(names)] = twins = dict(names)
+def _plain_names(names: dict[str, Any]) -> dict[str, Any]:
+    """Return a module's names with plain Python in place of kernels."""
+    if id(names) not in _PLAIN_NAMES:
+        _PLAIN_NAMES[id(names)] = found = dict(names)
         for name, value in names.items():
             if hasattr(value, "py_func"):
-                twins[name] = uncompiled(value)
+                found[name] = uncompiled(value)
             elif isinstance(value, ModuleType) and value.__name__.startswith("qbatch."):
-                twins[name] = _TwinModule(value)
-    return _TWIN_GLOBALS[id(names)]
+                found[name] = _Module(value, uncompiled)
+    return _PLAIN_NAMES[id(names)]
 
 
-class _TwinModule:
-    """A module in which the kernels are plain Python."""
+class _Module:
+    """A module of kernels, each as ``form`` returns it; its constants are unchanged."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return uncompiled(getattr(self._module, name))
-
-
-class _LiveModule:
-    """A module of kernels, each behind an entry; its constants are unchanged."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
+    def __init__(self, module: ModuleType, form: Callable[[Any], Any]) -> None:
+        self._module, self._form = module, form
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
         if callable(value) and not isinstance(value, type):
-            value = live(value)
+            value = self._form(value)
         setattr(self, name, value)
         return value
 
 
-def live(kernel: Function) -> Function:
+def entry_to(kernel: Function) -> Function:
     """Return an entry to a kernel, for callers outside the kernels."""
-    # Calling through a partial costs a tenth of a microsecond less than through a method.
-    door = partial(cast(Any, kernel))
-    _DOORS.append((door, kernel))
-    _serve_at(door, kernel, _serves_compiled)
-    return cast(Function, door)
+    if kernel not in _ENTRIES:
+        # Calling through a partial costs a tenth of a microsecond less than through a method.
+        _ENTRIES[kernel] = partial(cast(Any, kernel))
+        _point(kernel)
+    return cast(Function, _ENTRIES[kernel])
 
 
 def little(kernel: Function, rows: int) -> Function:
@@ -99,7 +89,7 @@ def compile_at_once() -> None:
     _plain_steps_left = 0
 
 
-class LiveGenerator:
+class GeneratorEntry:
     """A generator kernel with its arguments, which makes one step at each call of ``next``.
 
     If it would have to be compiled, a process makes the first steps in plain Python: compiling takes longer than they do.
@@ -113,7 +103,7 @@ class LiveGenerator:
         self._kernel, self._arguments = kernel, arguments
         self._is_plain: bool | None = None
 
-    def __iter__(self) -> LiveGenerator:
+    def __iter__(self) -> GeneratorEntry:
         return self
 
     def __next__(self) -> Any:
@@ -121,14 +111,11 @@ class LiveGenerator:
         is_plain = not _serves_compiled or (_plain_steps_left > 0 and not _is_on_disk(self._kernel))
         if is_plain is not self._is_plain:
             self._is_plain = is_plain
-            self._steps = (uncompiled(self._kernel) if is_plain else _compiled(self._kernel))(*self._arguments)
+            form = uncompiled(self._kernel) if is_plain else getattr(self._kernel, "compiled", self._kernel)
+            self._steps = form(*self._arguments)
         if is_plain and _serves_compiled:
             _plain_steps_left -= 1
         return next(self._steps)
-
-
-def _compiled(kernel: Any) -> Any:
-    return kernel.compiled if isinstance(kernel, Kernel) else kernel
 
 
 @cache
@@ -136,9 +123,9 @@ def _is_on_disk(kernel: Any) -> bool:
     return not isinstance(kernel, Kernel) or is_warm(kernel.qualified_name)
 
 
-def live_module(module: ModuleType) -> Any:
+def entries_to(module: ModuleType) -> Any:
     """Return a module of kernels with an entry to each."""
-    return _LiveModule(module)
+    return _Module(module, entry_to)
 
 
 def serve_uncompiled() -> None:
@@ -159,23 +146,18 @@ def serves_compiled() -> bool:
 def _serve(is_compiled: bool) -> None:
     global _serves_compiled
     _serves_compiled = is_compiled
-    for door, kernel in _DOORS:
-        _serve_at(door, kernel, is_compiled)
+    for kernel in list(_ENTRIES):
+        _point(kernel)
 
 
-def _serve_at(door: Any, kernel: Any, is_compiled: bool) -> None:
-    if not is_compiled:
-        _lead(door, uncompiled(kernel))
-    elif isinstance(kernel, Kernel):
-        # The first call loads the compiler; later ones go straight to its result.
-        def first(*arguments: Any) -> Any:
-            _lead(door, kernel.compiled)
-            return kernel.compiled(*arguments)
+def _point(kernel: Any) -> None:
+    """Make the entry to a kernel call its current form."""
+    entry = _ENTRIES[kernel]
 
-        _lead(door, first)
-    else:
-        _lead(door, kernel)
+    def first(*arguments: Any) -> Any:
+        """Load the compiler; later calls go straight to its result."""
+        entry.__setstate__((kernel.compiled, (), {}, None))
+        return kernel.compiled(*arguments)
 
-
-def _lead(door: Any, target: Any) -> None:
-    door.__setstate__((target, (), {}, None))
+    form = kernel if _serves_compiled else uncompiled(kernel)
+    entry.__setstate__((first if isinstance(form, Kernel) else form, (), {}, None))
