@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from qbatch.library.private_server import PrivateServer
-    from qbatch.library.session import Server
+    from qbatch.library.session import Server, Session
 
 _OPTIONS = ("config", "executor", "policy", "time", "torque")
 
@@ -48,55 +45,19 @@ def __getattr__(name: str) -> Any:
     return Server
 
 
-class _ServerPool:
-    """The servers of a session, by configuration."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.servers: dict[tuple[Any, ...], PrivateServer] = {}
-
-    def start(self, options: dict[str, Any]) -> PrivateServer:
-        from qbatch.library.private_server import PrivateServer
-
-        arguments = []
-        for name in ("executor", "policy", "time"):
-            if options.get(name):
-                arguments += [f"--{name}", str(options[name])]
-        config = options.get("config")
-        if config is not None:
-            config = str(config)
-            if "=" in config or "\n" in config:  # a text, not a path
-                number = len(list(self.directory.iterdir()))
-                path = self.directory / f"qbatch-{number}.toml"
-                path.write_text(config, encoding="utf-8")
-                config = str(path)
-        server = PrivateServer(*arguments, config=config, is_torque=bool(options.get("torque")))
-        server.start()
-        server.wait_until_up()
-        return server
-
-    def shared(self, options: dict[str, Any]) -> PrivateServer:
-        key = tuple(str(options.get(name)) for name in _OPTIONS)
-        if key not in self.servers:
-            self.servers[key] = self.start(options)
-        return self.servers[key]
-
-    def stop(self) -> None:
-        for server in self.servers.values():
-            server.stop()
-
-
 @pytest.fixture(scope="session")
-def _qbatch_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_ServerPool]:
-    pool = _ServerPool(tmp_path_factory.mktemp("qbatch"))
-    yield pool
-    pool.stop()
+def _qbatch_servers() -> Iterator[dict[tuple[str, ...], Session]]:
+    """The servers of a session, by configuration."""
+    servers: dict[tuple[str, ...], Session] = {}
+    yield servers
+    for server in servers.values():
+        server.stop()
 
 
 @pytest.fixture
-def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _ServerPool) -> Iterator[Server]:
+def qbatch_server(request: pytest.FixtureRequest, _qbatch_servers: dict[tuple[str, ...], Session]) -> Iterator[Server]:
     """A private batch server: submit, wait, job, fault, hosts, environment, socket."""
-    from qbatch.library.session import Server
+    from qbatch.library.session import Session
 
     marker = request.node.get_closest_marker("qbatch")
     options = dict(marker.kwargs) if marker is not None else {}
@@ -106,16 +67,16 @@ def qbatch_server(request: pytest.FixtureRequest, _qbatch_pool: _ServerPool) -> 
     scope = request.config.getoption("--qbatch-scope") or request.config.getini("qbatch_scope")
     if scope not in ("function", "session"):
         raise pytest.UsageError(f"qbatch_scope: {scope!r}: write function or session")
-    if scope == "session":
-        server = Server(_qbatch_pool.shared(options))
-        yield server
-        server.fault("clear")
+    options["torque"] = bool(options.get("torque"))
+    if scope == "function":
+        with Session(**options) as server:
+            yield server
         return
-    private = _qbatch_pool.start(options)
-    try:
-        yield Server(private)
-    finally:
-        private.stop()
+    key = tuple(str(options.get(name)) for name in _OPTIONS)
+    if key not in _qbatch_servers:
+        _qbatch_servers[key] = Session(**options).__enter__()
+    yield _qbatch_servers[key]
+    _qbatch_servers[key].fault("clear")
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ def transform(
     from qbatch.library.logs import transformed
     from qbatch.model.record import MICROSECONDS
     from qbatch.results.output import log_file, whole_file
+    from qbatch.simulation.drivers import easy_responses
     from qbatch.simulation.prepare import choose_procs
-    from qbatch.simulation.reference import easy_responses
     from qbatch.workloads import read_log, write_log
     from qbatch.workloads.transform import STEPS, DeadlineLog, read_steps, sized, write_deadlines
 

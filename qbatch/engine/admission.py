@@ -49,24 +49,13 @@ def _resources_refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 def _whole_refusal(machine: Machine, job: Job) -> Reason | None:
-    where = "one host; the largest host has" if machine.single_host else "the machine;"
-    if job.procs > machine.widest_job:
-        return Reason(
-            "too-wide",
-            "admission",
-            f"needs {job.procs} processors on {where} {machine.widest_job}"
-            + ("" if machine.single_host else " are there"),
-            {"procs": job.procs, "widest": machine.widest_job},
-        )
-    if machine.counts_memory and not any(
-        host.could_hold(job.procs, job.memory) for host in machine.hosts
-    ):
-        return Reason(
-            "too-much-memory",
-            "admission",
-            f"needs {job.procs} processors and {memory_text(job.memory)} of memory on one host; no host has both",
-            {"procs": job.procs, "memory": job.memory},
-        )
+    widest = machine.widest_job
+    if job.procs > widest:
+        most = f"one host; the largest host has {widest}" if machine.single_host else f"the machine; {widest} are there"
+        return Reason("too-wide", "admission", f"needs {job.procs} processors on {most}", {"procs": job.procs, "widest": widest})
+    if machine.counts_memory and not any(host.could_hold(job.procs, job.memory) for host in machine.hosts):
+        text = f"needs {job.procs} processors and {memory_text(job.memory)} of memory on one host; no host has both"
+        return Reason("too-much-memory", "admission", text, {"procs": job.procs, "memory": job.memory})
     return None
 
 
@@ -78,9 +67,7 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
         return Reason("bad-chunks", "admission", f"placing {job.placing!r} is none of {', '.join(PLACINGS)}")
     request = requested(job)
     if any(count < 1 or procs < 1 or memory < 0 for count, procs, memory, _ in request):
-        return Reason(
-            "bad-chunks", "admission", "asks for a chunk without processors, or for less than no chunks or memory"
-        )
+        return Reason("bad-chunks", "admission", "asks for a chunk without processors, or for less than no chunks or memory")
     total = sum(count * procs for count, procs, _, _ in request)
     size = sum(count * memory for count, _, memory, _ in request)
     if job.chunks and (total, size) != (job.procs, job.memory):
@@ -90,9 +77,7 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
     if job.placing == PACK:
         request = packed(request)
         if not request:
-            return Reason(
-                "bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)"
-            )
+            return Reason("bad-chunks", "admission", "asks for different hosts and for all its chunks on one (place=pack)")
     for _, procs, memory, host in request:
         reason = _part_refusal(machine, procs, memory, host)
         if reason is not None:
@@ -108,8 +93,18 @@ def _chunks_refusal(machine: Machine, job: Job) -> Reason | None:
 
 
 def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
+    """Return why a chunk can never be on the host that it names, or on any."""
+    if wanted >= len(machine.hosts):
+        return Reason("bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}")
     if wanted >= 0:
-        return _host_refusal(machine, procs, memory, wanted)
+        host = machine.hosts[wanted]
+        if procs > host.cpus:
+            text = f"needs {procs} processors on host {host.name}, which has {host.cpus}"
+            return Reason("too-wide", "admission", text, {"procs": procs, "widest": host.cpus})
+        if host.memory and memory > host.memory:
+            text = f"needs {memory_text(memory)} of memory on host {host.name}, which has {memory_text(host.memory)}"
+            return Reason("too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory})
+        return None
     widest = max((host.cpus for host in machine.hosts), default=0)
     if procs > widest:
         text = f"needs {procs} processors on one host; the largest host has {widest}"
@@ -120,20 +115,6 @@ def _part_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Rea
     most = max(host.memory for host in fitting)
     text = f"needs {procs} processors and {memory_text(memory)} of memory on one host; no host has both"
     return Reason("too-much-memory", "admission", text, {"procs": procs, "memory": memory, "most_memory": most})
-
-
-def _host_refusal(machine: Machine, procs: int, memory: int, wanted: int) -> Reason | None:
-    """Return why a chunk can never be on the host that it names."""
-    if wanted >= len(machine.hosts):
-        return Reason("bad-chunks", "admission", f"asks for host number {wanted} of {len(machine.hosts)}")
-    host = machine.hosts[wanted]
-    if procs > host.cpus:
-        text = f"needs {procs} processors on host {host.name}, which has {host.cpus}"
-        return Reason("too-wide", "admission", text, {"procs": procs, "widest": host.cpus})
-    if host.memory and memory > host.memory:
-        text = f"needs {memory_text(memory)} of memory on host {host.name}, which has {memory_text(host.memory)}"
-        return Reason("too-much-memory", "admission", text, {"memory": memory, "most_memory": host.memory})
-    return None
 
 
 def _together_refusal(machine: Machine, job: Job) -> Reason | None:
@@ -154,11 +135,9 @@ def _together_refusal(machine: Machine, job: Job) -> Reason | None:
         text = f"needs a host for each scattered chunk ({parts}); too few of the {there} hosts are large enough"
         return Reason("too-many-hosts", "admission", text, numbers | {"there": there})
     bare = tuple(ChunkRequest(count, procs, 0, host) for count, procs, _, host in request)
-    code = "too-wide"
-    if place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare)):
-        code = "too-much-memory"
+    fits_bare = place_chunks(machine, cpus, sizes, msgspec.structs.replace(job, chunks=bare))
     text = f"its chunks ({parts}) each fit a host, but not all of them at once, placed in this order on the empty hosts"
-    return Reason(code, "admission", text, numbers)
+    return Reason("too-much-memory" if fits_bare else "too-wide", "admission", text, numbers)
 
 
 class Admission:
@@ -169,11 +148,9 @@ class Admission:
         self.machine = msgspec.structs.replace(machine, hosts=hosts)
         if machine.chunked and closed:
             # Chunks may name hosts by their numbers: a closed host keeps its number and has nothing.
-            emptied = [
-                msgspec.structs.replace(host, cpus=0, memory=0) if place in closed else host
-                for place, host in enumerate(machine.hosts)
-            ]
-            self.machine = msgspec.structs.replace(machine, hosts=tuple(emptied))
+            empty = {place: msgspec.structs.replace(machine.hosts[place], cpus=0, memory=0) for place in closed}
+            emptied = tuple(empty.get(place, host) for place, host in enumerate(machine.hosts))
+            self.machine = msgspec.structs.replace(machine, hosts=emptied)
         self.widest = self.machine.widest_job
         ordered = sorted(hosts, key=lambda host: -host.cpus)
         self._widths = np.array([-host.cpus for host in ordered], np.int64)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
-from qbatch.engine.states import STATES, State
-from qbatch.engine.work_book import WorkBook
-from qbatch.model.actions import Allocation, Break, Promise, Resume, Start, outside, parts_of
+from qbatch.engine.states import CODES, State
+from qbatch.model.actions import Allocation, Break, Promise, Resize, Resume, Start, Suspend, outside, parts_of, procs_of
 from qbatch.model.errors import AuditError
 from qbatch.model.machine import Host
 from qbatch.model.record import NO_PROMISE, Schedule
+from qbatch.model.spans import most_at_once
 from qbatch.planning.chunks import divides
 from qbatch.planning.kernels.tables import FREE, NAMED, WITHHELD
 from qbatch.planning.kernels.types import Int64Array
@@ -27,9 +29,67 @@ if TYPE_CHECKING:
     from qbatch.engine.round import Round
 
 
-def hosts_of(allocation: Allocation) -> frozenset[int]:
-    """Return the hosts on which an allocation is."""
-    return frozenset(host for host, _, _ in parts_of(allocation))
+@dataclass(slots=True)
+class _Entry:
+    """Work done before ``since``; current width, 0 while suspended; the hosts."""
+
+    done: int
+    since: int
+    width: int
+    places: Allocation
+
+
+class _WorkBook:
+    """The work (processors x time) of each living job, from the rounds alone: suspension and resizing must conserve it.
+
+    The cluster keeps it by entering and leaving runs.  This book finds where the two differ, and jobs that resumed on other
+    processors than those on which they were suspended.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, _Entry] = {}
+
+    def resume(self, cluster: Cluster) -> None:
+        """Begin with a cluster in the middle of its work."""
+        for row, run in (*cluster.running.items(), *cluster.suspended.items()):
+            width = 0 if row in cluster.suspended else cluster.width(row, run.procs)
+            self._entries[row] = _Entry(run.done, run.since, width, run.allocation)
+
+    def problems(self, cluster: Cluster, done: Round) -> Iterator[str]:
+        """Follow one round and return the differences from the cluster's own account."""
+        for row in (*done.finished, *done.requeued):
+            self._entries.pop(row, None)
+        for row in done.stopped:
+            self._settle(row, done.at, 0)
+        for action in done.actions:
+            match action:
+                case Start():
+                    width = cluster.width(action.row, procs_of(action.allocation))
+                    self._entries[action.row] = _Entry(0, done.at, width, action.allocation)
+                case Suspend():
+                    self._settle(action.row, done.at, 0)
+                case Resume():
+                    own = procs_of(self._entries[action.row].places)
+                    self._settle(action.row, done.at, cluster.width(action.row, own))
+                case Resize():
+                    self._settle(action.row, done.at, action.procs if self._entries[action.row].width else 0)
+                    (had,) = self._entries[action.row].places
+                    self._entries[action.row].places = (msgspec.structs.replace(had, procs=action.procs),)
+        for row in [row for row in self._entries if row not in cluster.running and row not in cluster.suspended]:
+            del self._entries[row]  # withdrawn while it was suspended
+        for runs, is_running in ((cluster.running, True), (cluster.suspended, False)):
+            for row, run in runs.items():
+                entry = self._entries[row]
+                if (entry.done, entry.since, entry.width > 0) != (run.done, run.since, is_running):
+                    number = cluster.job(row).number
+                    yield f"job {number}: {run.done} processor-microseconds of work recorded, {entry.done} were done"
+                if entry.places != run.allocation:
+                    yield f"job {cluster.job(row).number} is not on the processors of the host that it had"
+
+    def _settle(self, row: int, at: int, width: int) -> None:
+        entry = self._entries[row]
+        entry.done += (at - entry.since) * entry.width
+        entry.since, entry.width = at, width
 
 
 class Watch:
@@ -39,22 +99,17 @@ class Watch:
         self.last: int | None = None
         self.starts: dict[int, int] = {}
         self.promised: dict[int, int] = {}
-        self.work = WorkBook()
-        self.hosts: dict[int, frozenset[int]] = {}
+        self.work = _WorkBook()
+        self.hosts: dict[int, set[int]] = {}
 
     def resume(self, cluster: Cluster, now: int | None) -> None:
         """Begin with a cluster in the middle of its work."""
-        self.last = now
-        self.promised = dict(cluster.promises)
+        self.last, self.promised = now, dict(cluster.promises)
         self.starts = {row: int(cluster.columns.started[row]) for row in (*cluster.running, *cluster.suspended)}
         self.work.resume(cluster)
 
     def check(self, cluster: Cluster, done: Round) -> None:
-        """Check everything that must hold after a round.
-
-        Raises:
-            AuditError: names the invariant, the instant and the finding.
-        """
+        """Check everything that must hold after a round; an AuditError names the instant and the finding."""
         for problem in self._problems(cluster, done):
             raise AuditError(f"audit at {done.at / 1e6:.15g} s: {problem}")
         self.last = done.at
@@ -63,6 +118,7 @@ class Watch:
         if self.last is not None and done.at < self.last:
             yield f"time ran backwards from {self.last}"
         yield from self._capacity(cluster)
+        yield from self._resources(cluster)
         yield from self._places(cluster)
         yield from self._exclusive(cluster)
         for row in done.requeued:
@@ -99,17 +155,16 @@ class Watch:
         """Check that a job resumes on the hosts on which it was suspended."""
         for action in done.actions:
             if isinstance(action, Resume) and action.row in cluster.running:
-                hosts = hosts_of(cluster.running[action.row].allocation)
+                hosts = {host for host, _, _ in parts_of(cluster.running[action.row].allocation)}
                 if hosts != self.hosts.pop(action.row, hosts):
                     yield f"job {cluster.job(action.row).number} resumes on other hosts than its own"
         for row, run in cluster.suspended.items():
-            self.hosts.setdefault(row, hosts_of(run.allocation))
+            self.hosts.setdefault(row, {host for host, _, _ in parts_of(run.allocation)})
         if len(self.hosts) > len(cluster.suspended):
             self.hosts = {row: hosts for row, hosts in self.hosts.items() if row in cluster.suspended}
 
     def _capacity(self, cluster: Cluster) -> Iterator[str]:
-        procs = [0] * len(cluster.machine.hosts)
-        memory = [0] * len(cluster.machine.hosts)
+        procs, memory = [0] * len(cluster.machine.hosts), [0] * len(cluster.machine.hosts)
         for run in cluster.running.values():
             for place, width, size in parts_of(run.allocation):
                 procs[place] += width
@@ -132,7 +187,6 @@ class Watch:
                 yield f"host {host.name}: {memory[place]} bytes used, {cluster.free_memory[place]} free"
             if host.memory and cluster.free_memory[place] < 0:
                 yield f"host {host.name}: memory is overcommitted"
-        yield from self._resources(cluster)
 
     def _resources(self, cluster: Cluster) -> Iterator[str]:
         """Check named resources: each host gives at most what it has; the rest is free, or withheld while the host is closed."""
@@ -171,18 +225,13 @@ class Watch:
             yield "the queue is out of order or holds a job twice"
         if set(queue) & set(parked):
             yield "a job is parked and in the queue"
-        expected = {
-            State.QUEUED: {*queue, *parked},
-            State.RUNNING: set(cluster.running),
-            State.SUSPENDED: set(cluster.suspended),
-        }
-        found: dict[State, set[int]] = {state: set() for state in expected}
-        for row, state in enumerate(map(STATES.__getitem__, cluster.codes)):
-            if state in found:
-                found[state].add(row)
-        for state, rows in expected.items():
-            if rows != found[state]:
-                yield f"jobs lost or doubled: {sorted(rows ^ found[state])[:5]} are not where '{state.value}' says"
+        expected = (
+            (State.QUEUED, {*queue, *parked}), (State.RUNNING, {*cluster.running}), (State.SUSPENDED, {*cluster.suspended})
+        )  # fmt: skip
+        for state, rows in expected:
+            misplaced = rows ^ {row for row, code in enumerate(cluster.codes) if code == CODES[state]}
+            if misplaced:
+                yield f"jobs lost or doubled: {sorted(misplaced)[:5]} are not where '{state.value}' says"
 
 
 def breaches(
@@ -197,9 +246,7 @@ def breaches(
     contain all the work.  If the policy ``keeps_deadlines``: an accepted job ended by its deadline, unless a promise to it was
     broken before.
     """
-    work = schedule.workload
-    found = []
-    ran = schedule.ran
+    work, ran, found = schedule.workload, schedule.ran, []
 
     def first(rows: np.ndarray[tuple[int], np.dtype[np.bool_]], text: str) -> None:
         if rows.any():
@@ -220,25 +267,13 @@ def breaches(
     ends = np.concatenate([schedule.end[whole], pieces[:, 2]])
     amounts = np.concatenate([work.procs[whole], pieces[:, 3]])
     if is_one_pool:
-        most, at = _most_used(begins, ends, amounts)
+        most, at = most_at_once(begins, ends, amounts)
         if most > work.procs_total:
             found.append(f"{most} of {work.procs_total} processors used at {at / 1e6:.15g} s")
     elif schedule.host is not None:
         where = np.concatenate([schedule.host[whole], pieces[:, 4]])
         found += _overfull_hosts(schedule, hosts, (begins, ends, amounts), where, has_trials=has_trials)
     return found
-
-
-def _most_used(begins: Int64Array, ends: Int64Array, amounts: Int64Array) -> tuple[int, int]:
-    """Return the most that is in use at once, and the first such instant; what ends at an instant is free then."""
-    instants = np.concatenate([begins, ends])
-    change = np.concatenate([amounts, -amounts])
-    order = np.lexsort((change, instants))
-    used = np.cumsum(change[order])
-    if not len(used):
-        return 0, 0
-    place = int(used.argmax())
-    return int(used[place]), int(instants[order][place])
 
 
 def _overfull_hosts(
@@ -249,19 +284,16 @@ def _overfull_hosts(
     work, ran, found = schedule.workload, schedule.ran, []
     for place, host in enumerate(hosts):
         is_here = where == place
-        most, at = _most_used(*(span[is_here] for span in spans))
+        most, at = most_at_once(*(span[is_here] for span in spans))
         if most > host.cpus:
             found.append(f"host {host.name}: {most} of {host.cpus} processors used at {at / 1e6:.15g} s")
-        if host.memory and schedule.pieces is None and not has_trials:
-            is_here = ran & (schedule.host == place)
-            asked = np.asarray(work.memory)[is_here].astype(np.int64)
-            most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked)
-            if most > host.memory:
-                found.append(f"host {host.name}: {most} of {host.memory} bytes used at {at / 1e6:.15g} s")
-        for name, asked in work.resources.items() if schedule.pieces is None else ():
-            is_here = ran & (schedule.host == place)
-            most, at = _most_used(schedule.start[is_here], schedule.end[is_here], asked[is_here])
-            there = dict(host.resources).get(name, 0)
+        if schedule.pieces is not None:
+            continue
+        asked = [("bytes", host.memory, work.memory)] if host.memory and not has_trials else []
+        asked += [(name, dict(host.resources).get(name, 0), column) for name, column in work.resources.items()]
+        is_here = ran & (schedule.host == place)
+        for name, there, column in asked:
+            most, at = most_at_once(schedule.start[is_here], schedule.end[is_here], column[is_here].astype(np.int64))
             if most > there:
                 found.append(f"host {host.name}: {most} of {there} {name} used at {at / 1e6:.15g} s")
     return found[:1]
@@ -281,8 +313,6 @@ def _broken_work(schedule: Schedule, pieces: Int64Array) -> list[str]:
     for row, area in done.items():
         wanted = int(work.run[row]) * int(work.procs[row])
         if not wanted <= area < wanted + last[row][1] or last[row][0] != schedule.end[row]:
-            text = (
-                f"{area} processor-microseconds of work done by {last[row][0] / 1e6:.15g} s, {wanted} were to be done"
-            )
+            text = f"{area} processor-microseconds of work done by {last[row][0] / 1e6:.15g} s, {wanted} were to be done"
             found.append(f"job {work.number[row]}: {text}")
     return found[:1]

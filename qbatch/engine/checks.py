@@ -1,13 +1,11 @@
 """The checks of an action: job state, capacity, memory, hosts, promises.
 
-Each check returns nothing or raises ``DecisionError`` with the action, the instant, and the reason.
-Checks change nothing.
+A check changes nothing.  It raises ``DecisionError`` with the action, the instant, and the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,19 +34,20 @@ from qbatch.model.reasons import Reason
 from qbatch.planning.chunks import can_share_one_host, divides, requested
 
 _QUEUED = CODES[State.QUEUED]
-_first = attrgetter("host")
 
 _Answer = TypeVar("_Answer")
 
 
-def _row(cluster: Cluster, action: Any, now: int) -> None:
-    row = action.row
+def _row(cluster: Cluster, action: Any, now: int) -> int:
+    """Return the row of an action: that of a job, and not of one that only closed hosts could hold."""
+    row: int = action.row
     if type(row) is not int:
         _whole(action, now, row=row)
     if not 0 <= row < len(cluster.jobs):
         raise _refused(action, now, f"there is no row {row}")
     if cluster.closed and row in cluster.parked:
         raise _refused(action, now, "the hosts that could hold it are closed")
+    return row
 
 
 def _whole(action: Action, now: int, **values: object) -> None:
@@ -57,7 +56,7 @@ def _whole(action: Action, now: int, **values: object) -> None:
             raise _refused(action, now, f"its {name} is {value!r}, not a whole number")
 
 
-def answer(found: Any, kind: type[_Answer], who: str) -> _Answer:
+def answer(found: Any, kind: type[_Answer], policy: str) -> _Answer:
     """Return a policy's answer (a reason, a quote), which goes over sockets and into records.
 
     Raises:
@@ -69,7 +68,7 @@ def answer(found: Any, kind: type[_Answer], who: str) -> _Answer:
         msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=kind)
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         kinds = f"a {kind.__name__} of texts and whole numbers"
-        raise DecisionError(f"policy {who} returned {found!r}, which is not {kinds}: {error}") from error
+        raise DecisionError(f"policy {policy} returned {found!r}, which is not {kinds}: {error}") from error
     return found
 
 
@@ -106,7 +105,8 @@ def _resume(cluster: Cluster, action: Resume, now: int) -> Allocation:
     _state(cluster, action, now, "resume")
     if action.until is not None:
         _until(action, now)
-    _own_hosts(cluster, action, now)
+    run = cluster.suspended[action.row]
+    _free_on_hosts(cluster, action, now, run.allocation, "its own host", has_memory=run.holds_memory)
     return ()
 
 
@@ -121,11 +121,9 @@ def _refused(action: Action, now: int, reason: str) -> DecisionError:
 
 
 def _state(cluster: Cluster, action: Start | Suspend | Resume | Resize | Reject, now: int, cause: str) -> None:
-    row, codes = action.row, cluster.codes
-    if type(row) is not int or cluster.closed or not 0 <= row < len(codes):
-        _row(cluster, action, now)
-    if NEXT[cause][codes[row]] < 0:
-        raise _refused(action, now, f"row {row} is {STATES[codes[row]].value}")
+    code = cluster.codes[_row(cluster, action, now)]
+    if NEXT[cause][code] < 0:
+        raise _refused(action, now, f"row {action.row} is {STATES[code].value}")
 
 
 def _until(action: Start | Resume, now: int) -> None:
@@ -138,21 +136,32 @@ def _allocation(cluster: Cluster, action: Start, now: int) -> Allocation:
     """Check where a policy puts a job; return the allocation in the engine's form."""
     job, machine = cluster.job(action.row), cluster.machine
     allocation = action.allocation
-    _whole_parts(action, now)
-    _ranges(cluster, action, now)
+    for chunk in action.allocation:
+        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
+    after = 0
+    for chunk in sorted(allocation, key=lambda chunk: chunk.host):
+        if chunk.host < after or chunk.count < 1 or chunk.host + chunk.count > len(machine.hosts):
+            raise _refused(action, now, "its chunks must be on different hosts of the machine")
+        after = chunk.host + chunk.count
     if len(allocation) > 1:
         allocation = ranges_of((chunk.host, chunk.procs, chunk.memory, chunk.count) for chunk in allocation)
     if machine.single_host and not is_on_one_host(allocation):
         raise _refused(action, now, "a job must stay inside one host of this machine")
     if machine.chunked:
-        _chunks(cluster, action, now, allocation)
+        if any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
+            raise _refused(action, now, "a part of it has no processors or less than no memory")
+        _free_on_hosts(cluster, action, now, allocation)
+        if not divides(machine, allocation, job):
+            parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job))
+            whole = ", whole hosts" if job.is_exclusive else ""
+            raise _refused(action, now, f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it")
         return allocation
     width = procs_of(allocation)
     least, most = _sizes(cluster, job)
     if not least <= width <= most or any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
         raise _refused(action, now, f"it allocates {width} processors, the job asks for {job.procs}")
     allocation = _with_resources(cluster, action, now, allocation)
-    _room_on_hosts(cluster, action, now, allocation)
+    _free_on_hosts(cluster, action, now, allocation)
     counted = sum(chunk.memory * chunk.count for chunk in allocation)
     if counted < job.memory and all(machine.hosts[host].memory for host, _, _ in parts_of(allocation)):
         raise _refused(action, now, f"it allocates {counted} bytes of memory, the job asks for {job.memory}")
@@ -169,20 +178,6 @@ def _with_resources(cluster: Cluster, action: Start, now: int, allocation: Alloc
     if not amounts:
         return allocation
     return tuple(msgspec.structs.replace(chunk, resources=amounts) for chunk in allocation)
-
-
-def _whole_parts(action: Start, now: int) -> None:
-    for chunk in action.allocation:
-        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
-
-
-def _ranges(cluster: Cluster, action: Start, now: int) -> None:
-    """Check that the chunks are on hosts of the machine, each once."""
-    before = 0
-    for chunk in sorted(action.allocation, key=_first) if len(action.allocation) > 1 else action.allocation:
-        if chunk.host < before or chunk.count < 1 or chunk.host + chunk.count > len(cluster.machine.hosts):
-            raise _refused(action, now, "its chunks must be on different hosts of the machine")
-        before = chunk.host + chunk.count
 
 
 def _sizes(cluster: Cluster, job: Job) -> tuple[int, int]:
@@ -204,7 +199,8 @@ def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
         raise _refused(action, now, "a trial must have an end (until)")
     if not job.is_rerunnable:
         raise _refused(action, now, "the job may not start twice")
-    _whole_parts(action, now)
+    for chunk in action.allocation:
+        _whole(action, now, host=chunk.host, procs=chunk.procs, memory=chunk.memory, count=chunk.count)
     if not is_on_one_host(action.allocation) or not 0 <= action.allocation[0].host < len(machine.hosts):
         raise _refused(action, now, "a trial must have an allocation inside one host of the machine")
     chunk = action.allocation[0]
@@ -213,48 +209,26 @@ def _trial(cluster: Cluster, action: Start, now: int) -> Allocation:
     if machine.chunked and not can_share_one_host(job):
         raise _refused(action, now, "the chunks of the job cannot be on one host with other jobs")
     allocation = _with_resources(cluster, action, now, action.allocation)
-    _room_on_hosts(cluster, action, now, allocation)
+    _free_on_hosts(cluster, action, now, allocation)
     return allocation
 
 
-def _room_on_hosts(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
+def _free_on_hosts(
+    cluster: Cluster, action: Start | Resume, now: int, allocation: Allocation, noun: str = "host", *, has_memory: bool = False
+) -> None:  # fmt: skip
+    """Check that the hosts are open and have an allocation free: its processors, and the rest too unless it has that already."""
+    hosts = cluster.machine.hosts
     for place, procs, memory in parts_of(allocation):
-        host = cluster.machine.hosts[place]
+        name = f"{noun} {hosts[place].name}"
         if place in cluster.closed:
-            raise _refused(action, now, f"host {host.name} is closed")
+            raise _refused(action, now, f"{name} is closed")
         if procs > cluster.free[place]:
-            raise _refused(action, now, f"host {host.name} has {cluster.free[place]} processors free")
-        if host.memory and memory > cluster.free_memory[place]:
-            raise _refused(action, now, f"host {host.name} has {cluster.free_memory[place]} bytes free")
-    lack = cluster.lacks(allocation)
+            raise _refused(action, now, f"{name} has {cluster.free[place]} processors free")
+        if hosts[place].memory and not has_memory and memory > cluster.free_memory[place]:
+            raise _refused(action, now, f"{name} has {cluster.free_memory[place]} bytes free")
+    lack = None if has_memory else cluster.lacks(allocation)
     if lack is not None:
-        raise _refused(action, now, f"host {cluster.machine.hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
-
-
-def _chunks(cluster: Cluster, action: Start, now: int, allocation: Allocation) -> None:
-    job, machine = cluster.job(action.row), cluster.machine
-    if any(chunk.procs < 1 or chunk.memory < 0 for chunk in allocation):
-        raise _refused(action, now, "a part of it has no processors or less than no memory")
-    _room_on_hosts(cluster, action, now, allocation)
-    if not divides(machine, allocation, job):
-        parts = "+".join(f"{count}x{procs}p{memory}b" for count, procs, memory, _ in requested(job))
-        whole = ", whole hosts" if job.is_exclusive else ""
-        raise _refused(action, now, f"the chunks of the job ({parts}, {job.placing}{whole}) do not fit into it")
-
-
-def _own_hosts(cluster: Cluster, action: Resume, now: int) -> None:
-    run = cluster.suspended[action.row]
-    for place, procs, memory in parts_of(run.allocation):
-        host = cluster.machine.hosts[place]
-        if place in cluster.closed:
-            raise _refused(action, now, f"its own host {host.name} is closed")
-        if procs > cluster.free[place]:
-            raise _refused(action, now, f"its own host {host.name} has {cluster.free[place]} processors free")
-        if host.memory and not run.holds_memory and memory > cluster.free_memory[place]:
-            raise _refused(action, now, f"its own host {host.name} has {cluster.free_memory[place]} bytes free")
-    lack = None if run.holds_memory else cluster.lacks(run.allocation)
-    if lack is not None:
-        raise _refused(action, now, f"its own host {cluster.machine.hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
+        raise _refused(action, now, f"{noun} {hosts[lack[0]].name} has {lack[2]} {lack[1]} free")
 
 
 def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
@@ -262,8 +236,7 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
     _no_trial(cluster, action, now)
     _whole(action, now, procs=action.procs)
     job = cluster.job(action.row)
-    is_suspended = action.row in cluster.suspended
-    run = cluster.suspended[action.row] if is_suspended else cluster.running[action.row]
+    run = cluster.suspended.get(action.row) or cluster.running[action.row]
     if not (job.max_procs or cluster.is_malleable):
         raise _refused(action, now, f"job {job.number} is rigid")
     least, most = _sizes(cluster, job)
@@ -271,30 +244,26 @@ def _resize(cluster: Cluster, action: Resize, now: int) -> Allocation:
         raise _refused(action, now, f"the job takes {least} to {most} processors")
     if not is_on_one_host(run.allocation):
         raise _refused(action, now, "a job on several hosts cannot be resized")
-    more = action.procs - run.procs
     free = cluster.free[run.allocation[0].host]
-    if more > free and not is_suspended:
+    if action.procs - run.procs > free and action.row not in cluster.suspended:
         raise _refused(action, now, f"its host has {free} processors free")
     return ()
 
 
 def _promise(cluster: Cluster, action: Promise, now: int) -> Allocation:
-    row, at, codes = action.row, action.at, cluster.codes
-    if type(row) is not int or cluster.closed or not 0 <= row < len(codes):
-        _row(cluster, action, now)
-    if codes[row] != _QUEUED:
+    at = action.at
+    if cluster.codes[_row(cluster, action, now)] != _QUEUED:
         raise _refused(action, now, "only a waiting job is promised a start")
-    told = cluster.promises.get(row)
+    last = cluster.promises.get(action.row)
     if type(at) is not int:
         _whole(action, now, at=at)
-    if at < now or (told is not None and at > told):
-        raise _refused(action, now, f"a promise is not in the past and only moves earlier (last promise: {told})")
+    if at < now or (last is not None and at > last):
+        raise _refused(action, now, f"a promise is not in the past and only moves earlier (last promise: {last})")
     return ()
 
 
 def _break(cluster: Cluster, action: Break, now: int) -> Allocation:
-    _row(cluster, action, now)
-    if cluster.codes[action.row] != _QUEUED:
+    if cluster.codes[_row(cluster, action, now)] != _QUEUED:
         raise _refused(action, now, "only a promise to a waiting job can be broken")
     if action.row not in cluster.promises:
         raise _refused(action, now, "nothing is promised to it")

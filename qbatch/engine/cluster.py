@@ -1,12 +1,9 @@
-"""The state of a cluster as tables: jobs by row, the queue, hosts, the parts of running jobs.  Private to the engine.
+"""The state of a cluster as tables, private to the engine: jobs by row, the queue, hosts, the parts of running jobs.
 
-Policies see a :class:`ClusterWindow` of it.  Each method changes one fact; :mod:`qbatch.engine.checks` checks before whether
-it may happen.
-
-A closed host shows nothing free: what is free there is *withheld*, and what its jobs give back is withheld too,
-until the host opens.  Waiting rows that the open hosts could never hold are *parked*, outside the queue.
-
-A daemon runs for years and its rows only grow: of an ended job, only one byte of state and five numbers stay.
+Each method changes one fact; :mod:`qbatch.engine.checks` checks before whether it may happen.  A closed host shows
+nothing free: what is free there is *withheld*, also what its jobs give back, until the host opens.  Waiting rows that
+the open hosts could never hold are *parked*, outside the queue.  A daemon runs for years: of an ended job, only one
+byte of state and five numbers stay.
 """
 
 from __future__ import annotations
@@ -69,11 +66,9 @@ class Cluster:
     def hold_columns(self, table: Int64Array) -> None:
         """Keep the columns by row in this table, one per row of the table, with space for more jobs."""
         shown = read_only(table)
-        asked = shown[ASKED:]
-        self._table, self.long_columns = table, Columns(
-            shown[SUBMITTED], asked[CPUS], shown[ESTIMATED], asked[MEMORY], shown[STARTED], asked
-        )
-        self._columns: Columns | None = None
+        submit, estimate, started, asked = shown[SUBMITTED], shown[ESTIMATED], shown[STARTED], shown[ASKED:]
+        self.long_columns = Columns(submit, asked[CPUS], estimate, asked[MEMORY], started, asked)
+        self._table, self._columns = table, self.long_columns
         # NumPy takes three times as long entry by entry.
         self._cells: list[memoryview[int]] = [memoryview(cast(Any, column)) for column in table]
         self.runs.hold_jobs(table)
@@ -81,9 +76,8 @@ class Cluster:
     def hold_hosts(self, hosts: Int64Array) -> None:
         """Keep the hosts in this table."""
         self.hosts = hosts
-        self.free, self.free_memory = (
-            cast("memoryview[int]", memoryview(cast(Any, hosts[FREE, resource]))) for resource in (CPUS, MEMORY)
-        )
+        self.free: memoryview[int] = memoryview(cast(Any, hosts[FREE, CPUS]))
+        self.free_memory: memoryview[int] = memoryview(cast(Any, hosts[FREE, MEMORY]))
         self.runs.hold_state(hosts=hosts)
 
     @property
@@ -94,13 +88,11 @@ class Cluster:
     @property
     def columns(self) -> Columns:
         """The columns of all rows so far, read-only."""
-        seen, rows = self._columns, len(self.jobs)
-        if seen is None or len(seen.submit) != rows:  # views are made several times per round
+        n = len(self.jobs)
+        if len(self._columns.submit) != n:  # views are made several times per round
             submit, procs, estimate, memory, started, asked = self.long_columns
-            seen = self._columns = Columns(
-                submit[:rows], procs[:rows], estimate[:rows], memory[:rows], started[:rows], asked[:, :rows]
-            )
-        return seen
+            self._columns = Columns(submit[:n], procs[:n], estimate[:n], memory[:n], started[:n], asked[:, :n])
+        return self._columns
 
     @property
     def parts(self) -> Int64Array:
@@ -108,10 +100,9 @@ class Cluster:
         return self.runs.shown[:, : self.runs.count]
 
     def by_end(self) -> tuple[Int64Array, Int64Array, int]:
-        """Return the expected ends, ascending, the processors that open hosts get back then, and the number of entries; both
-        arrays are read-only and possibly longer.
+        """Return the expected ends, ascending, the processors that open hosts get back then, and the number of entries.
 
-        On a machine where jobs may span hosts, the ends of one instant are one entry.
+        Both arrays are read-only and possibly longer.  Where jobs may span hosts, the ends of one instant are one entry.
         """
         runs = self.runs
         if runs.by_end is None:
@@ -123,22 +114,14 @@ class Cluster:
         return runs.by_end
 
     def job(self, row: int) -> Job:
-        """Return the job of a row that is not over.
-
-        Raises:
-            LookupError: it ended before this round.
-        """
+        """Return the job of a row; a LookupError if it ended before this round."""
         job = self.jobs[row]
         if job is None:
             raise LookupError(f"the job of row {row} ended before this round and is forgotten")
         return job
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Add jobs (which have their rows) to the queue.
-
-        Raises:
-            DecisionError: for a job with a number beyond 64 bits; then nothing has changed.
-        """
+        """Add jobs (which have their rows) to the queue; a DecisionError, and no change, for a number beyond 64 bits."""
         first, space = len(self.jobs), self._table.shape[1]
         if first + len(jobs) > space:
             longer = np.empty((len(self._cells), max(2 * space, first + len(jobs))), np.int64)
@@ -160,17 +143,14 @@ class Cluster:
             self.shapes.add(jobs)
 
     def leave_queue(self, row: int) -> None:
-        """Remove a row from the queue, or from the parked ones."""
         (self.parked if self.closed and row in self.parked else self.waiting).remove(row)
 
     @property
     def free_resources(self) -> list[list[int]]:
-        """The free amount of each of ``Machine.resources``, by host."""
         return cast("list[list[int]]", self.hosts[FREE, NAMED:].tolist()) if self.machine.resources else []
 
     def lacks(self, allocation: Allocation) -> tuple[int, str, int] | None:
-        """Return the host, the name and the free amount of the first named resource that does not suffice for an allocation; None
-        if all suffice."""
+        """Return host, name and free amount of the first named resource that does not suffice for an allocation; None: all do."""
         names = self.machine.resources
         for chunk in allocation if names else ():
             free = self.hosts[FREE, NAMED:, chunk.host].tolist()
@@ -185,7 +165,6 @@ class Cluster:
         return job.procs if job.is_exclusive and self.machine.chunked else procs
 
     def set_closed(self, closed: Iterable[int]) -> None:
-        """Close these hosts and open all others."""
         closed, hosts = frozenset(closed), self.hosts
         for host in self.closed - closed:
             hosts[FREE, :, host], hosts[WITHHELD, :, host] = hosts[WITHHELD, :, host], 0
@@ -214,7 +193,7 @@ class _Jobs(Sequence[Job]):
 
 
 class ClusterWindow:
-    """The part of a cluster that a policy may read (:class:`qbatch.planning.view.Window`), made when a view asks for it."""
+    """The part of a cluster that a policy may read, made when a view asks for it (:class:`qbatch.planning.view.View`)."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -227,16 +206,13 @@ class ClusterWindow:
 
     @property
     def columns(self) -> Columns:
-        """The requests, by row."""
         return self._cluster.columns
 
     @property
     def long_columns(self) -> Columns:
-        """The same in longer arrays, which are replaced only when they have to grow."""
         return self._cluster.long_columns
 
     def jobs_of(self, rows: Sequence[int]) -> Iterator[Job]:
-        """Return the jobs of rows that wait or run, or ended in this round."""
         return map(self._cluster.jobs.__getitem__, rows)  # type: ignore[arg-type]  # those live
 
     @property
@@ -250,42 +226,34 @@ class ClusterWindow:
 
     @property
     def free_memory(self) -> tuple[int, ...]:
-        """The free memory by host."""
         return tuple(self._cluster.free_memory)
 
     @property
     def free_resources(self) -> tuple[tuple[int, ...], ...]:
-        """The free amount of each of ``Machine.resources``, by host."""
         return tuple(map(tuple, self._cluster.free_resources))
 
     @property
     def ends(self) -> Int64Array:
-        """The expected ends of the running jobs, ascending."""
         ends, _, count = self._cluster.by_end()
         return ends[:count]
 
     @property
     def amounts(self) -> Int64Array:
-        """The processors that become free then."""
         _, amounts, count = self._cluster.by_end()
         return amounts[:count]
 
     @property
     def closed(self) -> frozenset[int]:
-        """The hosts that are closed."""
         return self._cluster.closed
 
     @property
     def parked(self) -> Int64Array:
-        """The waiting rows that only closed hosts could hold."""
         return self._cluster.parked.rows
 
     @property
     def shapes(self) -> Shapes | None:
-        """The requests of the waiting jobs of a chunked machine."""
         return None if self._cluster.shapes is None else self._cluster.shapes.arrays
 
     @property
     def pieces(self) -> Int64Array:
-        """The parts of running jobs, in order of expected end."""
         return self._cluster.parts[:-1]

@@ -1,31 +1,29 @@
 """The engine: events of one instant in, checked actions out.
 
-``Engine.handle(at, events)`` is one round of docs/design.md, "The meaning of one instant".  The order: completions and stops, by
-sequence; timers; trial runs that go back to the queue; withdrawals; hosts that close and open; starts that an
-operator forced; arrivals, by (submit, number); one pass.  If the actions of the pass cause an event at the same instant,
-the driver calls ``handle`` again with the same ``at``.  If the policy ``may_refuse``, that pass is the answer to the
-arrivals.
-
-The engine never knows how long a job will run: the driver (an executor, or a replay's calendar) launches each
-``Start`` and ``Resume`` and reports the end with ``Finished``.  It asks ``next_timer`` when to call without an
-event.
+``Engine.handle(at, events)`` is one round of docs/design.md, "The meaning of one instant".  If the actions of its pass
+cause an event at the same instant, the driver calls it again with the same ``at``.  If the policy ``may_refuse``, that
+pass is the answer to the arrivals.  The engine never knows how long a job will run: the driver (an executor, or a
+replay's calendar) launches each ``Start`` and ``Resume`` and reports the end with ``Finished``.  Outside a pass the
+engine answers questions, which change nothing.
 """
 
 from __future__ import annotations
 
+import traceback
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import numpy as np
 
-from qbatch.engine import audit, checks
+from qbatch.engine import audit, checks, plain
 from qbatch.engine.admission import Admission
-from qbatch.engine.asking import AsksPolicy
 from qbatch.engine.cluster import Cluster, ClusterWindow
-from qbatch.engine.instant import NOTHING, Happened, sorted_out
 from qbatch.engine.round import Round
-from qbatch.engine.runs import RunTables
+from qbatch.engine.runs import STARTED, SUBMITTED, RunTables
 from qbatch.engine.states import CODES, NEXT, STATES, State
 from qbatch.model.actions import (
     Action,
@@ -41,13 +39,25 @@ from qbatch.model.actions import (
     parts_of,
     procs_of,
 )
-from qbatch.model.errors import DecisionError, UsageError
-from qbatch.model.events import Event, HostClosed, HostOpened
+from qbatch.model.errors import DecisionError, QbatchError, UsageError
+from qbatch.model.events import Event, Finished, Forced, HostClosed, HostOpened, Returned, Submitted, Withdrawn
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
+from qbatch.model.phase import Phase
+from qbatch.model.quote import Quote
 from qbatch.model.reasons import Reason
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.policy import Phased, Policy, Remembering, check_resources, name_of
+from qbatch.planning.policy import (
+    Charging,
+    Explaining,
+    Phased,
+    Policy,
+    Queueing,
+    Quoting,
+    Remembering,
+    check_resources,
+    name_of,
+)
 from qbatch.planning.view import Run, View
 
 _NOTHING: tuple[int, ...] = ()
@@ -57,15 +67,52 @@ _MANY = 64
 """With more rows than this, changes are made to arrays instead of row by row."""
 
 
-class Engine(AsksPolicy):
-    """One scheduling engine for all drivers.
+class _Happened(NamedTuple):
+    """The events of one instant by kind.
 
-    Args:
-        machine: hosts and how jobs may use them.
-        policy: makes the decisions; the engine keeps its record.
-        is_audited: check the invariants after every round (and raise ``AuditError``).
+    ``finished``: rows, ascending; ``ran``: the run times of them that the driver knows.  ``withdrawn``: rows, ascending.
+    ``returned``: rows of trial runs.  ``hosts``: closings and openings, in order.  ``jobs``: arrivals, in order of (submit,
+    number).  ``forced``: starts by an operator.
+    """
 
-    ``may_refuse``: whether the policy may refuse a job that the machine could run (:class:`qbatch.planning.policy.Policy`).
+    finished: tuple[int, ...] = ()
+    ran: Mapping[int, int] = MappingProxyType({})
+    withdrawn: tuple[int, ...] = ()
+    returned: Set[int] = frozenset()
+    hosts: Sequence[HostClosed | HostOpened] = ()
+    jobs: Sequence[Job] = ()
+    forced: Sequence[Forced] = ()
+
+
+_NO_EVENT = _Happened()
+
+
+def _sorted_out(events: Iterable[Event]) -> _Happened:
+    """Return the events of one instant by kind, each kind in order; a DecisionError for an event of an unknown type."""
+    kinds: dict[type, list[Any]] = {kind: [] for kind in get_args(Event)}
+    hosts: list[HostClosed | HostOpened] = []  # if a host closes and opens at one instant, the last event counts
+    for event in events:
+        if type(event) not in kinds:
+            raise DecisionError(f"{event!r} is not an event")
+        kinds[type(event)].append(event)
+        if isinstance(event, HostClosed | HostOpened):
+            hosts.append(event)
+    return _Happened(
+        finished=tuple(sorted(event.row for event in kinds[Finished])),
+        ran={event.row: event.ran for event in kinds[Finished] if event.ran is not None},
+        withdrawn=tuple(sorted(event.row for event in kinds[Withdrawn])),
+        returned={event.row for event in kinds[Returned]},
+        hosts=hosts,
+        jobs=sorted((event.job for event in kinds[Submitted]), key=attrgetter("submit", "number")),
+        forced=kinds[Forced],
+    )
+
+
+class Engine:
+    """One scheduling engine for all drivers; it keeps the record of its policy.
+
+    ``is_audited``: check the invariants after every round (``AuditError``).  ``may_refuse``: whether the policy may refuse a job
+    that the machine could run (:class:`qbatch.planning.policy.Policy`).
     """
 
     def __init__(self, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
@@ -74,17 +121,21 @@ class Engine(AsksPolicy):
         self.now: int | None = None
         self._cluster = Cluster(machine)
         self._window = ClusterWindow(self._cluster)
-        self._cluster.is_malleable = getattr(policy, "is_malleable", False)
-        self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._admission = self._open_hosts = Admission(machine)
         check_resources(policy, machine)
-        self._memory = self._ask(lambda: policy.new_memory(machine)) if isinstance(policy, Remembering) else None
+        self._let_decide(policy)
         self._wake_at: list[int] = []  # ascending
         self._over: list[int] = []
         self._broken: list[int] = []
         self._late: list[int] = []
         self._watch = audit.Watch() if is_audited else None
         self._is_new_policy = False
+
+    def _let_decide(self, policy: Policy) -> None:
+        """Let a policy decide from here on, with an empty record."""
+        self._memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
+        self.policy, self.may_refuse = policy, bool(getattr(policy, "may_refuse", False))
+        self._cluster.is_malleable = getattr(policy, "is_malleable", False)
 
     def handle(
         self, at: int, events: Sequence[Event], arrivals: Sequence[Job] = (), finished: Sequence[int] = ()
@@ -103,7 +154,7 @@ class Engine(AsksPolicy):
         self.now = at
         if self._over:
             self._forget()
-        happened = sorted_out(events) if events else NOTHING
+        happened = _sorted_out(events) if events else _NO_EVENT
         finished, jobs = tuple(finished) or happened.finished, arrivals or happened.jobs
         cluster = self._cluster
         ended = [self._finish(row) for row in finished] if finished else ()
@@ -114,7 +165,7 @@ class Engine(AsksPolicy):
             del self._wake_at[0]
         withdrawn, parked, returned, is_changed = _NOTHING, _NOTHING, _NOTHING, False
         begun: tuple[Action, ...] = ()
-        if happened is not NOTHING or self._is_new_policy or cluster.left_behind:
+        if happened is not _NO_EVENT or self._is_new_policy or cluster.left_behind:
             withdrawn, begun, is_changed = self._apply_seldom_events(happened)
             parked, returned = self._park() if is_changed else (_NOTHING, _NOTHING)
         arrived, refused, late = self._arrive(jobs) if jobs else (_NOTHING, (), _NOTHING)
@@ -134,18 +185,15 @@ class Engine(AsksPolicy):
         first = cluster.waiting.first()
         if begun:
             actions = (*begun, *actions)
-        result = Round(
-            at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued,
-        )  # fmt: skip
+        result = Round(at, finished, stopped, arrived, refused, actions, broken, first, parked, returned, requeued)
         if self._watch is not None:
             self._watch.check(cluster, result)
         return result
 
-    def _apply_seldom_events(self, happened: Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
+    def _apply_seldom_events(self, happened: _Happened) -> tuple[tuple[int, ...], tuple[Action, ...], bool]:
         """Withdraw jobs, close and open hosts, start forced jobs, and resume those that another policy left suspended.
 
-        Returns:
-            The rows that left the queue, the actions that were carried out, and whether the policy has to plan again.
+        Return the rows that left the queue, the actions that were carried out, and whether the policy has to plan again.
         """
         cluster, forced = self._cluster, happened.forced
         withdrawn = self._withdraw_all(happened.withdrawn) if happened.withdrawn else ()
@@ -206,11 +254,8 @@ class Engine(AsksPolicy):
                 memory; nothing has changed.
         """
         self.check_exchange(policy)
-        memory = self._ask(lambda: policy.new_memory(self.machine)) if isinstance(policy, Remembering) else None
-        self.policy, self._memory = policy, memory
+        self._let_decide(policy)
         self._wake_at.clear()
-        self._cluster.is_malleable = getattr(policy, "is_malleable", False)
-        self.may_refuse = bool(getattr(policy, "may_refuse", False))
         self._cluster.until.clear()
         self._cluster.promises.clear()
         self._is_new_policy = True
@@ -220,6 +265,24 @@ class Engine(AsksPolicy):
         if self._watch is not None:
             self._watch.promised.clear()
 
+    def set_back(self, by: int) -> None:
+        """Set every instant back by ``by`` microseconds, after instants were ahead of the real time; the next pass plans again.
+
+        A policy's record may hold instants anywhere, so the policy begins with an empty one, and promises are made again.
+
+        Raises:
+            QbatchError: the policy cannot start again; nothing has changed.
+        """
+        self.exchange_policy(self.policy)
+        cluster = self._cluster
+        cluster.jobs[:] = [None if job is None else job_set_back(job, by) for job in cluster.jobs]
+        submitted, started = cluster.table[SUBMITTED], cluster.table[STARTED]
+        submitted -= by
+        started[started >= 0] -= by
+        cluster.runs.set_back(by)
+        if self.now is not None:
+            self.now -= by
+
     def next_timer(self) -> int | None:
         """Return the next instant at which ``handle`` must be called even without an event, or None."""
         if self._cluster.until:
@@ -227,11 +290,9 @@ class Engine(AsksPolicy):
         return self._wake_at[0] if self._wake_at else None
 
     def procs_of(self, row: int) -> int:
-        """Return the processors that a running job has now."""
         return self._cluster.running[row].procs
 
     def state_of(self, row: int) -> State:
-        """Return the state of a job."""
         return STATES[self._cluster.codes[row]]
 
     def is_trial(self, row: int) -> bool:
@@ -242,10 +303,118 @@ class Engine(AsksPolicy):
         """Return the start that a job was last promised, or None."""
         return self._cluster.promises.get(row)
 
+    def view(self) -> View:
+        """Return the current state, as a policy would see it if nothing happened."""
+        return View(self._window, self.now or 0, self.machine, self._cluster.waiting.rows, self._memory)
+
+    def explain(self, row: int) -> Reason:
+        """Return why a waiting job waits, by the state after the last pass; under time sharing also why a job is suspended."""
+        state = STATES[self._cluster.codes[row]]
+        is_own = state is State.SUSPENDED and row not in self._cluster.left_behind
+        is_standing = is_own and isinstance(self.policy, Phased)
+        if state is not State.QUEUED and not is_standing:
+            return Reason("not-waiting", "engine", f"the job is {state.value}")
+        if row in self._cluster.parked:
+            closed = sorted(self._cluster.closed)
+            names = ", ".join(self.machine.hosts[host].name for host in closed)
+            why = self._open_hosts.refusal(self._cluster.job(row))
+            text = f"the open hosts could never hold it: {why.text if why else 'none is open'}; closed: {names}"
+            return Reason("hosts-closed", "engine", text, {**(why.numbers if why else {}), "closed": len(closed)})
+        view = self.view()
+        if isinstance(self.policy, Explaining):
+            said = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
+            return checks.answer(said, Reason, name_of(self.policy))
+        job, who = view.jobs[row], name_of(self.policy)
+        if job.procs > view.free_procs:
+            text = f"needs {job.procs} processors, {view.free_procs} are free"
+            return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
+        return Reason("policy", who, f"{view.free_procs} processors are free, but {who} did not start it")
+
+    def quote(self, job: Job, at: int | None = None) -> Quote | None:
+        """Return the outcome of a job that arrived at ``at`` (default: now), or None if the policy cannot predict it.
+
+        The question leaves no trace.  For a job that only closed hosts could hold the answer is None.
+
+        Raises:
+            DecisionError: the policy failed, or changed its memory (seen by an audited engine).
+        """
+        reason = self._admission.refusal(job)
+        if reason is not None:
+            return Quote(reason)
+        if not isinstance(self.policy, Quoting) or (self._cluster.closed and self._open_hosts.refusal(job) is not None):
+            return None
+        policy, own = self.policy, type(self.policy).__module__
+        view = View(self._window, max(self.now or 0, at or 0), self.machine, self._cluster.waiting.rows, self._memory)
+        before = plain.encode(self._memory, own) if self._watch is not None else b""
+        quote = checks.answer(self._ask(lambda: policy.quote(view, job)), Quote, name_of(policy))
+        if self._watch is not None and plain.encode(self._memory, own) != before:
+            raise DecisionError(f"policy {name_of(policy)} changed its memory when it was asked for a quote")
+        return quote
+
+    def phase(self) -> Phase | None:
+        """Return the current phase, or None: the policy does not divide the time."""
+        if not isinstance(self.policy, Phased):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.phase(view)), Phase, name_of(policy))
+
+    def host_queues(self) -> list[list[int]] | None:
+        """Return by host the rows that wait for it, in order, or None: the policy keeps no host queues."""
+        if not isinstance(self.policy, Queueing):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.host_queues(view)), list, name_of(policy))
+
+    def price_of(self, row: int) -> int | None:
+        """Return the price of an accepted job in millionths of a processor-hour, or None: the policy has none."""
+        if not isinstance(self.policy, Charging):
+            return None
+        policy, view = self.policy, self.view()
+        return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
+
+    def room_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
+        """Return the allocation with which a waiting job could start now (on these hosts, if given); empty if there is none.
+
+        Resources that a suspended job had are not free: the policy counts on them.
+        """
+        cluster = self._cluster
+        free, free_memory = list(cluster.free), list(cluster.free_memory)
+        for run in cluster.suspended.values():
+            for host, width, _ in parts_of(run.allocation):
+                free[host] = max(free[host] - width, 0)
+        if hosts is not None:
+            free = [amount if host in hosts else 0 for host, amount in enumerate(free)]
+        if row in cluster.parked:
+            return ()
+        return cluster.kind.allocation(cluster.machine, free, free_memory, cluster.job(row), cluster.free_resources)
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        """Ask the policy; an error inside it is reported as the policy's, with its place in the policy's code."""
+        try:
+            return question()
+        except QbatchError:
+            raise
+        except (Exception, SystemExit) as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            when = "before the first event" if self.now is None else f"at {self.now / 1e6:.15g} s"
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            where = f"{when}, {place.filename}:{place.lineno}"
+            raise DecisionError(f"policy {name_of(self.policy)} failed {where}: {text}") from error
+
+    def _decisions(self, view: View) -> list[Action]:
+        """Return all decisions of the policy, before any of them changes the state that it was looking at."""
+        decisions: list[Action] = self._ask(lambda: list(self.policy.decide(view)))
+        for action in decisions:
+            if type(action) not in checks.CHECKS:
+                raise DecisionError(
+                    f"policy {name_of(self.policy)} gave {action!r}, which is not an action of qbatch.model.actions"
+                )
+        return decisions
+
     def _take_up(self) -> Iterator[Action]:
         """Resume the jobs that an earlier policy left suspended, in order of sequence, if their processors are free.
 
-        The processors of jobs that the current policy has suspended are not free: the policy counts on them.
+        Those of jobs that the current policy has suspended are not free: the policy counts on them.
         """
         cluster = self._cluster
         left_behind = cluster.left_behind
@@ -254,7 +423,8 @@ class Engine(AsksPolicy):
         for row in cluster.suspended.keys() - left_behind:
             for host, width, _ in parts_of(cluster.suspended[row].allocation):
                 free[host] -= width
-        for row, run in [(row, cluster.suspended[row]) for row in sorted(left_behind)]:
+        for row in sorted(left_behind):
+            run = cluster.suspended[row]
             parts = list(parts_of(run.allocation))
             has_memory = run.holds_memory or (
                 all(size <= free_memory[host] for host, _, size in parts) and cluster.lacks(run.allocation) is None
@@ -266,6 +436,7 @@ class Engine(AsksPolicy):
                 yield self._carry_out(Resume(row))
 
     def _change(self, row: int, cause: str) -> None:
+        """Change the state of a job; refuse what the table of transitions does not have."""
         codes = self._cluster.codes
         is_known = 0 <= row < len(codes)
         if not is_known or (after := NEXT[cause][codes[row]]) < 0:
@@ -365,11 +536,9 @@ class Engine(AsksPolicy):
             cluster.parked.replace(np.union1d(np.setdiff1d(parked, back, assume_unique=True), leave))
         return tuple(leave.tolist()), tuple(back.tolist())
 
-    def _could_run(self, rows: Int64Array) -> BoolArray:
-        return self._held_by(self._open_hosts, rows)
-
-    def _held_by(self, hosts: Admission, rows: Int64Array) -> BoolArray:
-        cluster = self._cluster
+    def _could_run(self, rows: Int64Array, hosts: Admission | None = None) -> BoolArray:
+        """Return for each row whether the open hosts, or others, could hold it."""
+        cluster, hosts = self._cluster, hosts or self._open_hosts
         if cluster.shapes is not None:
             return hosts.holds_chunks(cluster.shapes.arrays, rows)
         return hosts.holds(cluster.columns.asked[:, rows])
@@ -383,7 +552,7 @@ class Engine(AsksPolicy):
         doubtful = jobs
         if len(jobs) > 1:  # the columns alone show that most fit
             columns, places = cluster.columns, np.arange(first, first + len(jobs))
-            fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._held_by(self._admission, places)
+            fits = (columns.procs[first:] >= 1) & (columns.estimate[first:] >= 0) & self._could_run(places, self._admission)
             doubtful = [job for job, does_fit in zip(jobs, fits.tolist(), strict=True) if job.resources or not does_fit]
         refused = [(job.row, reason) for job in doubtful if (reason := self._admission.refusal(job)) is not None]
         for row, _ in refused:
@@ -413,33 +582,31 @@ class Engine(AsksPolicy):
         if type(action) is Promise:
             self._cluster.promises[action.row] = action.at
         elif type(action) is WakeAt:
-            self._wake(action.at)
+            place = bisect_left(self._wake_at, action.at)
+            if self._wake_at[place : place + 1] != [action.at]:
+                self._wake_at.insert(place, action.at)
         else:
             self._carry_out_seldom(action)
         return action
 
-    def _wake(self, at: int) -> None:
-        wake_at = self._wake_at
-        place = bisect_left(wake_at, at)
-        if place == len(wake_at) or wake_at[place] != at:
-            wake_at.insert(place, at)
-
     def _carry_out_seldom(self, action: Action) -> None:
-        """Carry out one of the rare actions."""
+        cluster, now = self._cluster, self.now or 0
         match action:
-            case Break():
-                del self._cluster.promises[action.row]
-                self._broken.append(action.row)
+            case Break(row=row):
+                del cluster.promises[row]
+                self._broken.append(row)
             case Suspend():
                 self._suspend(action)
-            case Resume():
-                self._resume(action)
-            case Resize():
-                self._resize(action)
-            case Reject():
-                self._change(action.row, "reject")
-                self._cluster.leave_queue(action.row)
-                self._over.append(action.row)
+            case Resume(row=row):
+                self._change(row, "resume")
+                cluster.runs.resume(row, cluster.width(row, cluster.suspended[row].procs), now, action.until)
+            case Resize(row=row):
+                self._change(row, "resize")
+                cluster.runs.resize(row, action.procs, now)
+            case Reject(row=row):
+                self._change(row, "reject")
+                cluster.leave_queue(row)
+                self._over.append(row)
 
     def _start(self, action: Start, allocation: Allocation) -> Start:
         cluster = self._cluster
@@ -451,23 +618,17 @@ class Engine(AsksPolicy):
         cluster.runs.start(action.row, allocation, procs, now, action.until, is_trial=action.is_trial)
         if now > cluster.promises.get(action.row, now) and not action.is_trial:
             self._late.append(action.row)
-        return (
-            action if action.allocation is allocation else Start(action.row, allocation, action.until, action.is_trial)
-        )
+        return action if action.allocation is allocation else msgspec.structs.replace(action, allocation=allocation)
 
     def _leave_queue(self, row: int) -> None:
-        """Remove a starting job from the queue."""
         self._cluster.leave_queue(row)
 
     def _suspend(self, action: Suspend) -> None:
         self._change(action.row, "suspend")
         self._cluster.runs.suspend(action.row, self.now or 0, keeps_memory=action.keep_memory)
 
-    def _resume(self, action: Resume) -> None:
-        cluster, row = self._cluster, action.row
-        self._change(row, "resume")
-        cluster.runs.resume(row, cluster.width(row, cluster.suspended[row].procs), self.now or 0, action.until)
 
-    def _resize(self, action: Resize) -> None:
-        self._change(action.row, "resize")
-        self._cluster.runs.resize(action.row, action.procs, self.now or 0)
+def job_set_back(job: Job, by: int) -> Job:
+    """Return a job with its submission and deadline set back by ``by`` microseconds."""
+    deadline = None if job.deadline is None else job.deadline - by
+    return msgspec.structs.replace(job, submit=job.submit - by, deadline=deadline)

@@ -1,15 +1,14 @@
-"""Any plain object as bytes and back: the memory of a policy, written without pickle.
+"""Any plain object as bytes and back: the memory of a policy, without pickle, so that the bytes cannot run anything.
 
-A value is a number, a text, bytes, None, or a list with its kind as first entry: a list, tuple, set,
-dictionary, array, enumeration member, NamedTuple, msgspec Struct or an object of a class.  Classes are named by
-module and name, and only classes of qbatch or of the policy's own module are made again: the bytes
-cannot run anything.  A mutable object that occurs twice is written once and is one object again.
+A value is a number, a text, bytes, None, or a list with its kind as first entry.  Classes are named by module and name,
+and only classes of qbatch or of the policy's own module are made again.  A mutable object that occurs twice is one
+object again.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
@@ -23,11 +22,7 @@ _ABSENT = object()
 
 
 def encode(value: Any, own_module: str) -> bytes:
-    """Return a value as bytes; classes may come from qbatch or from ``own_module``.
-
-    Raises:
-        InputError: a value is not plain; names its type.
-    """
+    """Return a value as bytes; classes may come from qbatch or from ``own_module``.  An InputError names another type."""
     try:
         return msgspec.msgpack.encode(_Writer(own_module).tree(value))
     except RecursionError as error:
@@ -76,17 +71,6 @@ def array_of(tree: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def _check_class(kind: type, own_module: str) -> None:
-    module = kind.__module__
-    if not (module.startswith("qbatch.") or module == own_module):
-        raise InputError(
-            f"a policy remembers {module}.{kind.__qualname__}; only plain values and classes of qbatch or of the "
-            f"policy's own module ({own_module}) can be written down"
-        )
-    if "<locals>" in kind.__qualname__:
-        raise InputError(f"a policy remembers {module}.{kind.__qualname__}, a class inside a function: move it out")
-
-
 def _slots(kind: type) -> list[str]:
     names: list[str] = []
     for each in kind.__mro__:
@@ -112,7 +96,6 @@ class _Writer:
         self.seen: dict[int, int] = {}
 
     def tree(self, value: Any) -> Any:
-        """Return a value as a tree that MessagePack can represent."""
         kind = type(value)
         if value is None or kind in (bool, float, str, bytes):
             return value
@@ -140,8 +123,14 @@ class _Writer:
             return ["a", *array_tree(value)]
         if isinstance(value, np.generic):
             return ["g", *array_tree(np.asarray(value))]
-        _check_class(kind, self.own_module)
         name = [kind.__module__, kind.__qualname__]
+        if not (kind.__module__.startswith("qbatch.") or kind.__module__ == self.own_module):
+            raise InputError(
+                f"a policy remembers {'.'.join(name)}; only plain values and classes of qbatch or of the "
+                f"policy's own module ({self.own_module}) can be written down"
+            )
+        if "<locals>" in kind.__qualname__:
+            raise InputError(f"a policy remembers {'.'.join(name)}, a class inside a function: move it out")
         if isinstance(value, Enum):
             return ["e", *name, value.name]
         if isinstance(value, msgspec.Struct):
@@ -149,15 +138,10 @@ class _Writer:
             return ["M" if _is_frozen(value, kind) else "m", *name, *map(self.tree, parts)]
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             return ["n", *name, *map(self.tree, value)]
-        if isinstance(value, list | tuple | dict | set | frozenset | str | bytes | int | float | type) or callable(
-            value
-        ):
+        if isinstance(value, list | tuple | dict | set | frozenset | str | bytes | int | float | type) or callable(value):
             raise InputError(f"a policy remembers a {kind.__qualname__}, which cannot be written down")
-        fields = dict(getattr(value, "__dict__", {}))
-        for slot in _slots(kind):
-            part = getattr(value, slot, _ABSENT)
-            if part is not _ABSENT:
-                fields[slot] = part
+        fields = getattr(value, "__dict__", {}) | {slot: getattr(value, slot, _ABSENT) for slot in _slots(kind)}
+        fields = {name: part for name, part in fields.items() if part is not _ABSENT}
         return ["o", *name, *(self.tree(part) for pair in fields.items() for part in pair)]
 
 
@@ -167,68 +151,66 @@ class _Reader:
     def __init__(self, own_module: str) -> None:
         self.own_module = own_module
         self.made: list[Any] = []
-        self.by_tag: dict[str, Callable[[int, list[Any]], Any]] = {
-            "l": self._list,
-            "d": self._dict,
-            "o": self._object,
-            "s": lambda _, rest: set(map(_Reader(self.own_module).value, rest)),
-            "b": lambda _, rest: bytearray(rest[0]),
-            "a": lambda _, rest: array_of(rest),
-            "m": self._struct,
-        }
-        self.frozen_by_tag: dict[str, Callable[[list[Any]], Any]] = {
-            "i": lambda rest: int(rest[0]),
-            "t": lambda rest: tuple(map(self.value, rest)),
-            "f": lambda rest: frozenset(map(_Reader(self.own_module).value, rest)),
-            "g": lambda rest: array_of(rest)[()],
-            "e": lambda rest: self._class(rest, Enum)[rest[2]],
-            "M": lambda rest: self._struct(0, rest),
-            "n": lambda rest: self._class(rest, tuple)._make(map(self.value, rest[2:])),
-        }
 
     def value(self, tree: Any) -> Any:
-        """Return the value of a tree."""
         if not isinstance(tree, list):
             return tree
         tag, *rest = tree
-        if tag in self.frozen_by_tag:
-            return self.frozen_by_tag[tag](rest)
-        if tag == "r":
-            found = self.made[rest[0]]
-            if found is _ABSENT:
-                raise InputError("a policy's memory holds a value that holds itself")
-            return found
-        place = len(self.made)
-        self.made.append(_ABSENT)
-        if tag not in self.by_tag:
-            raise InputError(f"a policy's memory holds an unknown kind {tag!r}")
-        self.made[place] = made = self.by_tag[tag](place, rest)
-        return made
+        match tag:
+            case "i":
+                return int(rest[0])
+            case "t":
+                return tuple(map(self.value, rest))
+            case "f":
+                return frozenset(map(_Reader(self.own_module).value, rest))
+            case "g":
+                return array_of(rest)[()]
+            case "e":
+                return self._class(rest, Enum)[rest[2]]
+            case "M":
+                return self._struct(rest)
+            case "n":
+                return self._class(rest, tuple)._make(map(self.value, rest[2:]))
+            case "r":
+                found = self.made[rest[0]]
+                if found is _ABSENT:
+                    raise InputError("a policy's memory holds a value that holds itself")
+                return found
+        return self._mutable(tag, rest)
 
-    def _list(self, place: int, rest: list[Any]) -> list[Any]:
-        made: list[Any] = []
-        self.made[place] = made
-        made.extend(map(self.value, rest))
-        return made
+    def _mutable(self, tag: str, rest: list[Any]) -> Any:
+        """Return a mutable object, which may occur again; a list, a dictionary or an object also inside itself."""
+        place, made = len(self.made), self.made
+        made.append(_ABSENT)
+        match tag:
+            case "l":
+                made[place] = []
+                made[place].extend(map(self.value, rest))
+            case "d":
+                made[place] = {}
+                made[place].update(self._pairs(rest))
+            case "o":
+                kind = self._class(rest, object)
+                made[place] = kind.__new__(kind)
+                for name, part in self._pairs(rest[2:]):
+                    object.__setattr__(made[place], name, part)
+            case "s":
+                made[place] = set(map(_Reader(self.own_module).value, rest))
+            case "b":
+                made[place] = bytearray(rest[0])
+            case "a":
+                made[place] = array_of(rest)
+            case "m":
+                made[place] = self._struct(rest)
+            case _:
+                raise InputError(f"a policy's memory holds an unknown kind {tag!r}")
+        return made[place]
 
-    def _dict(self, place: int, rest: list[Any]) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
-        self.made[place] = made
-        self._pairs(rest, made.__setitem__)
-        return made
+    def _pairs(self, rest: list[Any]) -> Iterator[tuple[Any, Any]]:
+        values = map(self.value, rest)
+        return zip(values, values, strict=True)
 
-    def _pairs(self, rest: list[Any], put: Callable[[Any, Any], None]) -> None:
-        for at in range(0, len(rest), 2):
-            key = self.value(rest[at])
-            put(key, self.value(rest[at + 1]))
-
-    def _object(self, place: int, rest: list[Any]) -> Any:
-        kind = self._class(rest, object)
-        self.made[place] = made = kind.__new__(kind)
-        self._pairs(rest[2:], lambda name, part: object.__setattr__(made, name, part))
-        return made
-
-    def _struct(self, _: int, rest: list[Any]) -> Any:
+    def _struct(self, rest: list[Any]) -> Any:
         kind = self._class(rest, msgspec.Struct)
         return kind(**dict(zip(kind.__struct_fields__, map(self.value, rest[2:]), strict=True)))
 

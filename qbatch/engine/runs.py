@@ -6,6 +6,7 @@ The tables hold everything that a kernel reads; allocations, for policies and dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from struct import Struct
 from typing import Any, cast
 
@@ -13,32 +14,9 @@ import msgspec
 import numpy as np
 
 from qbatch.model.actions import Allocation, amounts_of, procs_of
-from qbatch.planning.kernels import verbs
+from qbatch.planning.kernels import tables, verbs
 from qbatch.planning.kernels.entries import GeneratorEntry
-from qbatch.planning.kernels.tables import (
-    ACTION,
-    AMOUNTS,
-    COUNTS,
-    CPUS,
-    DROP,
-    END,
-    END_NOW,
-    HOST,
-    INTERVAL,
-    PROCS,
-    RESIZE,
-    RESUME,
-    RETURN,
-    RUN,
-    SINCE,
-    START,
-    SUSPEND,
-    TRY,
-    JobColumns,
-    LogTable,
-    ScheduleTable,
-    StateTables,
-)
+from qbatch.planning.kernels.tables import JobColumns, LogTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run
 
@@ -47,7 +25,7 @@ SUBMITTED, ESTIMATED, STARTED, ASKED = range(4)
 
 _NONE = np.empty(0, np.int64)
 _UNKNOWN = LogTable(_NONE, _NONE, np.empty(0, np.int8))
-_WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', ACTION.names))}q").pack_into
+_WRITE_ACTION = Struct(f"={len(cast('tuple[str, ...]', tables.ACTION.names))}q").pack_into
 
 Verbs = Callable[[JobColumns, LogTable, StateTables, ScheduleTable], Iterator[int]]
 """Returns a generator over the tables that carries out ``counts.decided`` of ``state.actions`` at each step."""
@@ -59,10 +37,9 @@ def places_of(record: np.dtype[Any], *names: str) -> tuple[int, ...]:
     return tuple(map(fields.index, names))
 
 
-_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = places_of(COUNTS, "running", "parts", "now", "decided", "intervals")
-_SINCE, _DONE, _END, _UNTIL, _IS_TRIAL, _PROCS, _KEEPS = places_of(
-    RUN, "since", "done", "end", "until", "is_trial", "procs", "keeps"
-)
+_RUNNING, _PARTS, _NOW, _DECIDED, _INTERVALS = places_of(tables.COUNTS, "running", "parts", "now", "decided", "intervals")
+_SINCE, _DONE, _END, _UNTIL = places_of(tables.RUN, "since", "done", "end", "until")
+_IS_TRIAL, _PROCS, _KEEPS = places_of(tables.RUN, "is_trial", "procs", "keeps")
 
 
 class RunTables:
@@ -83,13 +60,14 @@ class RunTables:
         self.by_end: tuple[Int64Array, Int64Array, int] | None = None
         rows, most = table.shape[1], 64
         state = StateTables(
-            counts=np.zeros(1, COUNTS), endings=np.empty((0, 2), np.int64), waiting=_NONE,
-            parts=np.empty((AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64), hosts=hosts,
+            counts=np.zeros(1, tables.COUNTS), endings=np.empty((0, 2), np.int64), waiting=_NONE,
+            parts=np.empty((tables.AMOUNTS + hosts.shape[1] + 2, most + hosts.shape[2]), np.int64), hosts=hosts,
             started=np.empty(1, np.int64), places=_NONE, ended=_NONE, stopped=_NONE, returned=_NONE,
-            runs=np.zeros(rows, RUN), running=np.empty(most, np.int64), intervals=np.empty(0, INTERVAL),
-            actions=np.empty(1, ACTION),
+            runs=np.zeros(rows, tables.RUN), running=np.empty(most, np.int64), intervals=np.empty(0, tables.INTERVAL),
+            actions=np.empty(1, tables.ACTION),
         )  # fmt: skip
-        self.hold(_columns(table), _UNKNOWN, state, _schedule(table, np.zeros(rows, np.int64)), _verbs_on)
+        done = _schedule(table, np.zeros(rows, np.int64))
+        self.hold(_columns(table), _UNKNOWN, state, done, partial(GeneratorEntry, verbs.carried_out))
 
     def hold(self, jobs: JobColumns, log: LogTable, state: StateTables, done: ScheduleTable, make: Verbs) -> None:
         """Hold these tables; ``make`` returns a generator that carries out verbs on them."""
@@ -98,7 +76,7 @@ class RunTables:
         self.counts, self._action = _cells_of(state.counts), _cells_of(state.actions)
         self.cells = _cells_of(state.runs.view(np.int64).reshape(len(state.runs), -1))
         self._parts, self.shown = [_cells_of(row) for row in state.parts], read_only(state.parts)
-        self.ends, self.amounts = self.shown[END], self.shown[PROCS]
+        self.ends, self.amounts = self.shown[tables.END], self.shown[tables.PROCS]
         self.ended, self.endings = _cells_of(state.ended), _cells_of(state.endings)
         self._most_intervals = len(state.intervals) or -1
         self.by_end = None
@@ -109,12 +87,11 @@ class RunTables:
         self.hold(_columns(table), self.log, self.state._replace(runs=runs), _schedule(table, host), self._make)
 
     def hold_log(self, log: LogTable) -> None:
-        """Hold the known run times of jobs."""
         self.hold(self.jobs, log, self.state, self.done, self._make)
 
-    def hold_state(self, **tables: Any) -> None:
+    def hold_state(self, **changed: Any) -> None:
         """Replace some tables of the state."""
-        self.hold(self.jobs, self.log, self.state._replace(**tables), self.done, self._make)
+        self.hold(self.jobs, self.log, self.state._replace(**changed), self.done, self._make)
 
     @property
     def intervals(self) -> Int64Array | None:
@@ -135,7 +112,6 @@ class RunTables:
         return self._steps
 
     def more_intervals(self) -> None:
-        """Make space for more execution intervals."""
         intervals = self.state.intervals
         self.hold_state(intervals=np.concatenate([intervals, np.empty_like(intervals)]))
 
@@ -144,21 +120,19 @@ class RunTables:
         self.held[row] = allocation
         if is_trial:
             self.trials.add(row)
-        self._run(TRY if is_trial else START, row, allocation, procs, now, until)
+        self._run(tables.TRY if is_trial else tables.START, row, allocation, procs, now, until)
 
     def end(self, row: int, now: int) -> Run:
-        """End a running job; return its run."""
-        self._act(END_NOW, row, now)
+        self._act(tables.END_NOW, row, now)
         return self.over(row, now)
 
     def give_up(self, row: int, now: int) -> None:
         """End the trial run of a job; its work is discarded."""
-        self._act(RETURN, row, now)
+        self._act(tables.RETURN, row, now)
         self.over(row, now)
 
     def suspend(self, row: int, now: int, *, keeps_memory: bool) -> None:
-        """Suspend a running job."""
-        self._act(SUSPEND, row, now, held=int(keeps_memory))
+        self._act(tables.SUSPEND, row, now, held=int(keeps_memory))
         self.stood_still(row, now, keeps_memory=keeps_memory)
 
     def stood_still(self, row: int, now: int, *, keeps_memory: bool) -> None:
@@ -166,9 +140,8 @@ class RunTables:
         self.suspended[row] = msgspec.structs.replace(self.over(row, now), holds_memory=keeps_memory)
 
     def resume(self, row: int, procs: int, now: int, until: int | None) -> None:
-        """Resume a suspended job."""
         self.held[row] = allocation = self.suspended.pop(row).allocation
-        self._run(RESUME, row, allocation, procs, now, until)
+        self._run(tables.RESUME, row, allocation, procs, now, until)
 
     def resize(self, row: int, procs: int, now: int) -> None:
         """Give a job another number of processors on its one host; a suspended job gets it when it resumes."""
@@ -179,16 +152,15 @@ class RunTables:
             return
         del self.held[row]
         self.held[row] = allocation
-        self._act(RESIZE, row, now, procs=procs)
+        self._act(tables.RESIZE, row, now, procs=procs)
 
     def drop(self, row: int, now: int) -> None:
         """Remove a suspended job, which gives its memory back."""
         run = self.suspended.pop(row)
         if run.holds_memory:
-            self._act(DROP, row, now, run.allocation, procs_of(run.allocation))
+            self._act(tables.DROP, row, now, run.allocation, procs_of(run.allocation))
 
     def run_of(self, row: int) -> Run:
-        """Return the run of a running job."""
         cells = self.cells
         return Run(row, self.held[row], cells[row, _SINCE], cells[row, _END], cells[row, _DONE])
 
@@ -214,7 +186,6 @@ class RunTables:
     def _act(
         self, kind: int, row: int, now: int, allocation: Allocation = (), procs: int = 0, held: int = 0, until: int | None = None
     ) -> None:  # fmt: skip
-        """Carry out one action."""
         if self.counts[_INTERVALS] == self._most_intervals:
             self.more_intervals()
         counts, host, parts = self.counts, -1, 0
@@ -223,7 +194,7 @@ class RunTables:
             host, held = first.host, first.memory
         else:
             for parts, part in enumerate(amounts_of(allocation), 1):
-                for column, value in zip(self._parts[HOST:], part, strict=False):
+                for column, value in zip(self._parts[tables.HOST:], part, strict=False):
                     column[counts[_PARTS] + parts - 1] = value
         _WRITE_ACTION(self._action, 0, kind, row, host, procs, held, -1 if until is None else until, parts)
         counts[_NOW], counts[_DECIDED] = now, 1
@@ -231,21 +202,20 @@ class RunTables:
         self.by_end = None
 
     def restore(self, running: list[Run], suspended: list[Run], parts: Int64Array, width: Callable[[int, int], int]) -> None:
-        """Hold these running and suspended jobs; ``parts``: those of the running jobs; ``width``: the number of processors that a
-        job uses, by row and allocated processors."""
+        """Hold these jobs, and the parts of the running ones; ``width``: the processors that a job uses of its allocated ones."""
         rows = np.sort(np.array([run.row for run in running], np.int64))
         space = np.empty((len(parts), parts.shape[1] + 2 * self.state.hosts.shape[2]), np.int64)
         space[:, : parts.shape[1]] = parts
         self.hold_state(parts=space, running=np.concatenate([rows, np.empty(64, np.int64)]))
         self.counts[_RUNNING], self.counts[_PARTS] = len(running), parts.shape[1]
+        cells = self.cells
         for run in (*running, *suspended):
-            row, cells = run.row, self.cells
+            row = run.row
             cells[row, _DONE], cells[row, _END], cells[row, _PROCS] = run.done, run.expected_end, width(row, run.procs)
             cells[row, _IS_TRIAL], cells[row, _UNTIL] = row in self.trials, self.until.get(row, -1)
             cells[row, _KEEPS] = run.holds_memory
         for run in running:
-            self.held[run.row] = run.allocation
-            self.cells[run.row, _SINCE] = run.since
+            self.held[run.row], cells[run.row, _SINCE] = run.allocation, run.since
         self.suspended.update({run.row: run for run in suspended})
 
     def set_back(self, by: int) -> None:
@@ -256,7 +226,7 @@ class RunTables:
             self.cells[row, _END] -= by
         for row in self.held:
             self.cells[row, _SINCE] -= by
-        self.state.parts[[END, SINCE], : self.counts[_PARTS]] -= by
+        self.state.parts[[tables.END, tables.SINCE], : self.counts[_PARTS]] -= by
         self.by_end = None
 
 
@@ -279,12 +249,8 @@ class Running(Mapping[int, Run]):
         return len(self._runs.held)
 
 
-def _verbs_on(*tables: Any) -> Iterator[int]:
-    return GeneratorEntry(verbs.carried_out, *tables)
-
-
 def _columns(table: Int64Array) -> JobColumns:
-    return JobColumns(table[SUBMITTED], table[ASKED + CPUS], table[ESTIMATED], table[ASKED:])
+    return JobColumns(table[SUBMITTED], table[ASKED + tables.CPUS], table[ESTIMATED], table[ASKED:])
 
 
 def longer(array: Any, rows: int) -> Any:

@@ -1,8 +1,7 @@
 """An engine as bytes and back, so that a daemon that was killed continues as if nothing had happened.
 
-A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's arrays in bulk,
-the living jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  No pickle: damaged bytes are refused, and
-valid ones can make only classes of qbatch and of the policy's own module.
+A snapshot is a mark, a SHA-256 of the body, and the body: one MessagePack record with the cluster's arrays, the living
+jobs, and the policy's memory (:mod:`qbatch.engine.plain`).  Damaged bytes are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import numpy as np
 
 from qbatch.engine import plain
 from qbatch.engine.admission import Admission
-from qbatch.engine.cluster import Cluster
 from qbatch.engine.engine import Engine
 from qbatch.engine.states import STATES
 from qbatch.engine.waiting import Waiting
@@ -29,9 +27,8 @@ from qbatch.planning.view import Run
 FORMAT = 6
 """The version of the body; another one is refused."""
 
-_EMPTY = np.empty(0, np.int64)
 _MARK = b"qbatch engine\n"
-_HASH = 32
+_START = len(_MARK) + hashlib.sha256().digest_size
 
 _Run = tuple[int, list[Chunk], int, int, int, bool]
 
@@ -43,11 +40,9 @@ class _Array(msgspec.Struct, array_like=True):
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> _Array:
-        """Write an array."""
         return cls(np.ascontiguousarray(array, "<i8").tobytes())
 
     def array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Read an array of one dimension."""
         return np.frombuffer(self.data, "<i8").astype(np.int64)
 
     def table(self, rows: int, *, space: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -88,13 +83,10 @@ class _Body(msgspec.Struct):
 
 
 def dump(engine: Engine) -> bytes:
-    """Return an engine as bytes, from which :func:`load` makes an equal engine.
-
-    Raises:
-        InputError: the policy keeps something in its memory that cannot be written down.
-    """
+    """Return an engine as bytes for :func:`load`; an InputError if the policy's memory cannot be written down."""
     cluster = engine._cluster
     jobs = [job for job in cluster.jobs if job is not None]
+    alike = np.empty(0, np.int64) if cluster.shapes is None else cluster.shapes.alike(cluster.shaped_rows())
     body = _Body(
         format=FORMAT,
         machine=_identity(engine.machine),
@@ -106,7 +98,7 @@ def dump(engine: Engine) -> bytes:
         jobs=jobs,
         queue=_Array.of(cluster.waiting.rows),
         parked=_Array.of(cluster.parked.rows),
-        alike=_Array.of(_EMPTY if cluster.shapes is None else cluster.shapes.alike(cluster.shaped_rows())),
+        alike=_Array.of(alike),
         closed=sorted(cluster.closed),
         hosts=_Array.of(cluster.hosts),
         parts=_Array.of(cluster.parts),
@@ -132,8 +124,21 @@ def load(machine: Machine, policy: Policy, data: bytes, *, is_audited: bool = Fa
         InputError: the bytes are damaged, or from another machine, policy or version.
     """
     engine = Engine(machine, policy, is_audited=is_audited)
-    body = _body(data)
-    _check_origin(body, machine, policy)
+    if not data.startswith(_MARK) or len(data) < _START:
+        raise InputError("this is not a snapshot of a qbatch engine")
+    packed = memoryview(data)[_START:]
+    if hashlib.sha256(packed).digest() != data[len(_MARK) : _START]:
+        raise InputError("the snapshot is damaged or cut short: its checksum is wrong; use an older one and the journal")
+    try:
+        body = msgspec.msgpack.decode(packed, type=_Body)
+    except msgspec.DecodeError as error:
+        raise InputError(f"the snapshot was written by another version of qbatch: {error}") from error
+    if body.format != FORMAT:
+        raise InputError(f"the snapshot has format {body.format}; this version of qbatch reads {FORMAT}")
+    if body.machine != _identity(machine):
+        raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
+    if body.policy != name_of(policy):
+        raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
     try:
         _restore(engine, body)
     except (IndexError, ValueError, TypeError, OverflowError) as error:
@@ -145,27 +150,14 @@ def _restore(engine: Engine, body: _Body) -> None:
     cluster, count = engine._cluster, len(body.states)
     if count and max(body.states) >= len(STATES):
         raise InputError("the snapshot contains states that this version of qbatch does not know; start from the journal")
-    cluster.jobs[:] = body.jobs if len(body.jobs) == count else [None] * count
-    if len(body.jobs) < count:
-        for job in body.jobs:
-            cluster.jobs[job.row] = job
+    cluster.jobs[:] = [None] * count
+    for job in body.jobs:
+        cluster.jobs[job.row] = job
     cluster.codes[:] = body.states
     columns = body.columns.table(len(cluster.table), space=max(count, 64))
     if columns.shape[1] != count + max(count, 64):
         raise InputError("a snapshot contains tables of different lengths")
     cluster.hold_columns(columns)
-    _restore_cluster(cluster, body)
-    engine.now = body.now
-    engine._wake_at = list(body.wake_at)
-    engine._over = list(body.over)
-    engine._is_new_policy = body.is_new_policy
-    engine._open_hosts = Admission(engine.machine, cluster.closed)
-    engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
-    if engine._watch is not None:
-        engine._watch.resume(cluster, engine.now)
-
-
-def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.waiting = Waiting(body.queue.array())
     cluster.parked = Waiting(body.parked.array())
     cluster.closed = frozenset(body.closed)
@@ -178,30 +170,14 @@ def _restore_cluster(cluster: Cluster, body: _Body) -> None:
     cluster.runs.restore(list(map(_read, body.running)), list(map(_read, body.suspended)), parts, cluster.width)
     if cluster.shapes is not None:  # one job per shape is enough, not one per row
         cluster.shapes.restore(cluster.shaped_rows(), body.alike.array(), cluster.job)
-
-
-def _body(data: bytes) -> _Body:
-    start = len(_MARK) + _HASH
-    if not data.startswith(_MARK) or len(data) < start:
-        raise InputError("this is not a snapshot of a qbatch engine")
-    body = memoryview(data)[start:]
-    if hashlib.sha256(body).digest() != data[len(_MARK) : start]:
-        raise InputError(
-            "the snapshot is damaged or cut short: its checksum is wrong; use an older one and the journal"
-        )
-    try:
-        return msgspec.msgpack.decode(body, type=_Body)
-    except msgspec.DecodeError as error:
-        raise InputError(f"the snapshot was written by another version of qbatch: {error}") from error
-
-
-def _check_origin(body: _Body, machine: Machine, policy: Policy) -> None:
-    if body.format != FORMAT:
-        raise InputError(f"the snapshot has format {body.format}; this version of qbatch reads {FORMAT}")
-    if body.machine != _identity(machine):
-        raise InputError("the snapshot is of another machine: its hosts or classes are not those of this one")
-    if body.policy != name_of(policy):
-        raise InputError(f"the snapshot is of the policy {body.policy!r}, not of {name_of(policy)!r}")
+    engine.now = body.now
+    engine._wake_at = list(body.wake_at)
+    engine._over = list(body.over)
+    engine._is_new_policy = body.is_new_policy
+    engine._open_hosts = Admission(engine.machine, cluster.closed)
+    engine._memory = plain.decode(body.memory, type(engine.policy).__module__)
+    if engine._watch is not None:
+        engine._watch.resume(cluster, engine.now)
 
 
 def _identity(machine: Machine) -> str:

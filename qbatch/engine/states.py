@@ -1,11 +1,8 @@
-"""The states of a job and the legal transitions between them, as one table.
+"""The states of a job and the legal transitions between them, as one table; it knows neither time, hosts nor policies.
 
-Rule 1: ``TRANSITIONS`` contains everything that may happen to a job's state; the engine looks every change up
-here, and refuses what is not here.  Rule 2: this file knows neither time nor hosts nor policies.
-
-A job is QUEUED when it has arrived and waits; RUNNING while it holds processors; SUSPENDED when it has run,
-holds no processors and may hold its memory.  A job is QUEUED again after a trial run; the other three states are ends.
-``qbatch states`` prints the diagram.
+``TRANSITIONS`` contains everything that may happen to a job's state; the engine refuses what is not there.  A job is
+QUEUED when it waits, also after a trial run; RUNNING while it holds processors; SUSPENDED when it has run, holds no
+processors and may hold its memory.  The other three states are ends.  ``qbatch states`` prints the diagram.
 """
 
 from __future__ import annotations

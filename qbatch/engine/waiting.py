@@ -26,8 +26,7 @@ class Waiting:
 
     def _hold(self, array: Int64Array, tail: int) -> None:
         """Hold the first ``tail`` rows of an array."""
-        self._array, self._head, self._tail = array, 0, tail
-        self._shown = read_only(array)
+        self._array, self._head, self._tail, self._shown = array, 0, tail, read_only(array)
         # NumPy takes three times as long entry by entry and for short moves.
         self._cells = memoryview(cast(Any, array))
 
@@ -37,8 +36,7 @@ class Waiting:
 
     def bounds(self) -> tuple[int, int]:
         """Return the index in the array of the first row, and the one after the last."""
-        if self._leaving:
-            self._let_go()
+        self._let_go()
         return self._head, self._tail
 
     def __len__(self) -> int:
@@ -57,13 +55,11 @@ class Waiting:
         return self._shown[self._head : self._tail]
 
     def first(self) -> int | None:
-        """Return the first row, or None."""
         if self._leaving:
             self._let_go()
         return self._cells[self._head] if self._tail > self._head else None
 
     def append(self, rows: Sequence[int] | Int64Array) -> None:
-        """Add rows after all others."""
         more = len(rows)
         if self._tail + more > len(self._array):
             old = self.rows
@@ -87,19 +83,26 @@ class Waiting:
         self._leaving.append(row)
 
     def remove_all(self, rows: Sequence[int]) -> None:
-        """Remove rows that are there."""
         self._leaving += rows
 
     def replace(self, rows: Int64Array) -> None:
-        """Hold these rows (ascending) instead."""
         self._leaving = []
         self._hold(rows.copy(), len(rows))
 
     def _let_go(self) -> None:
+        """Carry out the removals so far."""
         leaving, self._leaving = self._leaving, []
         if len(leaving) <= _FEW:
-            for row in leaving:
-                self._close_up(bisect_left(self._cells, row, self._head, self._tail))
+            for row in leaving:  # the shorter side moves
+                head, tail, cells = self._head, self._tail, self._cells
+                place = bisect_left(cells, row, head, tail)
+                if place - head < tail - place:
+                    if place > head:
+                        cells[head + 1 : place + 1] = cells[head:place]
+                    self._head += 1
+                else:
+                    cells[place : tail - 1] = cells[place + 1 : tail]
+                    self._tail -= 1
             return
         head, tail = self._head, self._tail
         places = head + np.searchsorted(self._array[head:tail], np.array(sorted(leaving), np.int64))
@@ -113,14 +116,3 @@ class Waiting:
             self._array[begin : begin + len(kept)] = kept
             tail = begin + len(kept)
         self._head, self._tail = head, tail
-
-    def _close_up(self, place: int) -> None:
-        """Remove the row at an index: the shorter side moves."""
-        head, tail, cells = self._head, self._tail, self._cells
-        if place - head < tail - place:
-            if place > head:
-                cells[head + 1 : place + 1] = cells[head:place]
-            self._head += 1
-        else:
-            cells[place : tail - 1] = cells[place + 1 : tail]
-            self._tail -= 1

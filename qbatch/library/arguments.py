@@ -1,7 +1,7 @@
 """Messages for callers of the library: a function names an argument where a command names an option.
 
-The packages below raise their errors in the words of the command line (``--from 'x': neither seconds ...``).  Text after
-``qbatch VERB`` in a message is a command to be typed, and stays as it is.
+The packages below raise their errors in the words of the command line (``--from 'x': neither seconds ...``).  Text
+after ``qbatch VERB`` in a message is a command to be typed, and stays as it is.
 """
 
 from __future__ import annotations

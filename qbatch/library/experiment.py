@@ -23,7 +23,7 @@ from qbatch.planning.policy import Policy, name_of, note_of_classes
 from qbatch.results.run_words import left_out_notes, missing_estimates_of
 from qbatch.simulation.calendar import ProgressCallback
 from qbatch.simulation.drivers import run
-from qbatch.simulation.feedback import feedback_source
+from qbatch.simulation.feedback import FeedbackSource, feedback_source
 from qbatch.simulation.prepare import Options, choose_procs, prepare
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import Feedback, feedback_of
@@ -62,27 +62,39 @@ class Experiment:
         Raises:
             UsageError, DecisionError, AuditError: as :func:`qbatch.simulation.drivers.run`.
         """
-        jobs = self.work if self.follows is None else feedback_source(
-            self.log, self.work, self.machine, self.follows, self.options.load
-        )  # fmt: skip
+        jobs: Workload | FeedbackSource = self.work
+        if self.follows is not None:
+            jobs = feedback_source(self.log, self.work, self.machine, self.follows, self.options.load)
         return run(jobs, self.machine, policy, driver=driver, is_audited=is_audited, progress=progress)
 
     def document(self, schedules: Sequence[Schedule], by: Iterable[str], command: Sequence[str]) -> dict[str, Any]:
         """Return the record of all schedules, schema ``qbatch.replay/1``; ``by``: breakdowns; ``command``: its command line."""
-        return document_of(log_facts(self.log, self.work), self.work, self.machine, self.options, schedules, by, self._facts(),
-                           command)  # fmt: skip
+        facts: dict[str, Any] = {}  # that only some logs have
+        if count := int((self.work.deadline >= 0).sum()):
+            facts["deadlines"] = count
+        if unfinished := self._unfinished():
+            facts["unfinished"] = unfinished
+        if self.follows is not None:
+            facts["closed"] = self._closed_facts(self.follows)
+        log = log_facts(self.log, self.work)
+        return document_of(log, self.work, self.machine, self.options, schedules, by, facts, command)
 
     def notes(self, policies: Iterable[Policy]) -> list[str]:
         """Return remarks to print before the numbers, a sentence each; ``note_of_users`` describes how users wait."""
         log, work = self.log, self.work
         notes = list(log.notes)
-        notes += [
-            f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)"
-            for reason, count in work.skipped.items()
-        ]
+        for reason, count in work.skipped.items():
+            notes.append(f"{count} jobs skipped: {reason.replace('_', ' ')} (--skipped FILE lists them)")
         if work.estimates_missing and self.options.estimates == "log":
             notes.append(missing_estimates_of(work.estimates_missing, len(work)))
-        notes += self._unfinished_notes()
+        if counts := self._unfinished():
+            notes.append(
+                f"when the log was written (second {counts['second']:g}), {counts['running']:,} of these jobs ran and "
+                f"{counts['waiting']:,} waited: they take part and are counted, with the requested time as run time; their "
+                "slowdowns, and waits that end after it, are projections"
+            )
+        if self.machine.is_one_pool and is_on_hosts(log.header):
+            notes.append("the log's jobs ran on several hosts; here all processors are one pool (--machine FILE describes hosts)")
         notes += left_out_notes({"log": log_facts(log, work)})
         killed = int((work.run < work.logged_run).sum())
         if killed:
@@ -101,21 +113,6 @@ class Experiment:
         lacking = "" if facts["jobs"] or facts["is_told"] else "; that takes users and waits, which a generated log lacks"
         return f"{facts['jobs']:,} of {len(self.work):,} jobs of the log are submitted after another has ended ({how}{lacking})"
 
-    def _unfinished_notes(self) -> list[str]:
-        """Return notes about a log that was written while jobs ran and waited, and about a log of a machine with hosts."""
-        notes = []
-        if counts := self._unfinished():
-            notes.append(
-                f"when the log was written (second {counts['second']:g}), {counts['running']:,} of these jobs ran and "
-                f"{counts['waiting']:,} waited: they take part and are counted, with the requested time as run time; their "
-                "slowdowns, and waits that end after it, are projections"
-            )
-        if self.machine.is_one_pool and is_on_hosts(self.log.header):
-            notes.append(
-                "the log's jobs ran on several hosts; here all processors are one pool (--machine FILE describes hosts)"
-            )
-        return notes
-
     def _unfinished(self) -> dict[str, Any]:
         """Return when the log was written and how many of its jobs ran and waited then; empty if none did."""
         found = unfinished_of(self.log)
@@ -127,18 +124,8 @@ class Experiment:
     def _closed_facts(self, follows: Feedback) -> dict[str, Any]:
         return {"jobs": int((follows.predecessor[self.work.log_row] >= 0).sum()), "is_told": follows.is_told}
 
-    def _facts(self) -> dict[str, Any]:
-        """Return the facts that only some logs have."""
-        return {
-            **({"deadlines": count} if (count := int((self.work.deadline >= 0).sum())) else {}),
-            **({"unfinished": unfinished} if (unfinished := self._unfinished()) else {}),
-            **({} if self.follows is None else {"closed": self._closed_facts(self.follows)}),
-        }
 
-
-def experiment_of(
-    log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None, *, is_closed: bool = False
-) -> Experiment:
+def experiment_of(log: Log, machine: Machine, options: Options, deadlines: Int64Array | None = None) -> Experiment:
     """Return the experiment of a log on a machine.
 
     Args:
@@ -226,6 +213,9 @@ def document_of(
             groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
             result.setdefault("by", {})[key] = groups
         results.append(result)
+    hosts: dict[str, Any] = {}  # if a job runs inside one of several
+    if machine.single_host and len(machine.hosts) > 1:
+        hosts = {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -236,7 +226,7 @@ def document_of(
             "hosts": len(machine.hosts),
             "single_host": machine.single_host,
             "one_pool": machine.is_one_pool,
-            **_hosts(machine),
+            **hosts,
         },
         "machine_digest": machine.digest,
         "options": msgspec.to_builtins(options),
@@ -260,10 +250,3 @@ def log_facts(log: Log, work: Workload) -> dict[str, Any]:
         "acknowledge": list(log.header.acknowledgements),
         "left_out": msgspec.to_builtins([*left_out_of(log.header)]),
     }
-
-
-def _hosts(machine: Machine) -> dict[str, Any]:
-    """Return the hosts of a machine on which a job runs inside one of several hosts."""
-    if not machine.single_host or len(machine.hosts) == 1:
-        return {}
-    return {"host_names": [host.name for host in machine.hosts], "host_cpus": [host.cpus for host in machine.hosts]}

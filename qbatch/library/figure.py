@@ -10,19 +10,18 @@ from matplotlib.figure import Figure
 from qbatch.reports.plot_style import styled
 
 
-class ShownFigure(Figure):  # type: ignore[misc, unused-ignore]
-    """A matplotlib figure in the style of qbatch that displays itself in a notebook."""
-
-    def _repr_png_(self) -> bytes:
-        return png_of(self)
-
-
 def png_of(figure: Figure) -> bytes:
     """Return a picture as PNG."""
     file = io.BytesIO()
     with styled():
         figure.savefig(file, format="png", dpi=110, metadata={"Software": None})
     return file.getvalue()
+
+
+class ShownFigure(Figure):  # type: ignore[misc, unused-ignore]
+    """A matplotlib figure in the style of qbatch that displays itself in a notebook."""
+
+    _repr_png_ = png_of
 
 
 def shown(figure: Figure) -> ShownFigure:

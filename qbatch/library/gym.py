@@ -1,8 +1,8 @@
 """Reinforcement learning: an environment of Gymnasium in which an agent schedules a log, and the agent as a policy.
 
-The environment and the policy ask the same question in the same way: a pass offers the first waiting jobs and what is free,
-and the agent names the job that starts next.  So an agent that was trained here can be replayed with other policies, and
-can decide on a live server.  It needs the extra ``gym``.
+The environment and the policy ask the same question in the same way: a pass offers the first waiting jobs and what is
+free, and the agent names the job that starts next.  So an agent that was trained here can be replayed with other
+policies, and can decide on a live server.  It needs the extra ``gym``.
 """
 
 from __future__ import annotations
@@ -160,7 +160,10 @@ class AgentPolicy:
             memory["row"] = -1
         while len(rows):
             if memory["row"] < 0:
-                action = int(self._predict(self._observe(view, rows, room.free)))
+                shown, columns = np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32), view.window.long_columns
+                widest, free = view.window.kind.widest(view.machine, room.free), sum(room.free)
+                _show(view.now, rows, columns.submit, columns.procs, columns.estimate, widest, free, view.machine.procs, shown)
+                action = int(self._predict(shown))
                 if action >= min(self._jobs, len(rows)):
                     if starts or view.running:
                         break
@@ -177,12 +180,6 @@ class AgentPolicy:
             rows = rows[rows != job.row]
             memory["row"] = -1
         return starts
-
-    def _observe(self, view: View, rows: NDArray[np.int64], free: list[int]) -> Observation:
-        shown, columns = np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32), view.window.long_columns
-        widest = view.window.kind.widest(view.machine, free)
-        _show(view.now, rows, columns.submit, columns.procs, columns.estimate, widest, sum(free), view.machine.procs, shown)
-        return shown
 
 
 def reward_of(given: Reward) -> Callable[[Schedule], float]:

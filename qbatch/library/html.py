@@ -10,9 +10,7 @@ from html import escape
 def table_html(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], footer: Sequence[str] = ()) -> str:
     """Return a table with the first column to the left, the others to the right; ``footer``: lines below it."""
     head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join(
-        "<tr>" + "".join(_cell(text, place) for place, text in enumerate(row)) + "</tr>" for row in rows
-    )
+    body = "".join("<tr>" + "".join(_cell(text, place) for place, text in enumerate(row)) + "</tr>" for row in rows)
     lines = "".join(f"<div><small>{escape(line)}</small></div>" for line in footer)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div><strong>{escape(caption)}</strong>{table}{lines}</div>"

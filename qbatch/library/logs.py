@@ -17,7 +17,6 @@ from qbatch.workloads.transform import DeadlineLog, read_steps, sized
 LogLike = str | os.PathLike[str] | Log | DeadlineLog
 """A log: its path, or a log object."""
 
-
 Frame = Any
 """A table with named columns: a data frame of pandas or polars, an Arrow table, or a dictionary of arrays."""
 
@@ -137,8 +136,8 @@ def transform(log: LogLike, *steps: str, seed: int = 0, procs: int | None = None
         InputError: the log cannot be read, or the size of its machine is unknown.
         UsageError: a step or parameter is unknown, or a step is in the wrong place.
     """
+    from qbatch.simulation.drivers import easy_responses
     from qbatch.simulation.prepare import choose_procs
-    from qbatch.simulation.reference import easy_responses
 
     made = log_of(log)
     if not (made.deadline >= 0).any():

@@ -1,10 +1,10 @@
 """The keeper of a private daemon: it starts it, watches it, and clears up when the owner is gone for any reason.
 
-``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin is
-the lifeline: only the owner holds its other end, and the kernel closes it even when the owner is killed.  The keeper writes
-lines to stdout: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one way out: the keeper ends the
-daemon and its jobs and removes the directory.  It collects orphans (it is their subreaper), so that it can check that no
-process is left.
+``python -m qbatch.library.private_keeper DIRECTORY KEEP ARGUMENT...``: the arguments are those of ``qbatch up``.  Stdin
+is the lifeline: only the owner holds its other end, and the kernel closes it even when the owner is killed.  The keeper
+writes lines to stdout: ``ready``, then ``died CODE REASON`` if the daemon ends by itself.  There is one way out: it
+ends the daemon and its jobs and removes the directory.  It collects orphans (it is their subreaper), so that it can
+check that no process is left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,16 @@ def main(arguments: list[str]) -> int:
     signal.set_wakeup_fd(wake_in, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    daemon = _start(directory, given)
+    command = [sys.executable, "-m", "qbatch", "up", "--foreground", "--state", f"{directory}/{STATE}"]
+    command += ["--socket", f"{directory}/{SOCKET}", *given]
+    log = os.open(f"{directory}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        daemon = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, process_group=0,
+            preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+        )  # fmt: skip
+    finally:
+        os.close(log)
     try:
         if _wait_until_up(daemon, directory, wake):
             _report("ready")
@@ -60,19 +69,6 @@ def prctl(option: int, value: int) -> None:
     """Set an attribute of this process; do nothing if the C library has no such call."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _start(directory: str, arguments: list[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "qbatch", "up", "--foreground", "--state", f"{directory}/{STATE}"]
-    command += ["--socket", f"{directory}/{SOCKET}", *arguments]
-    log = os.open(f"{directory}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, process_group=0,
-            preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
-        )  # fmt: skip
-    finally:
-        os.close(log)
 
 
 def _report(line: str) -> None:

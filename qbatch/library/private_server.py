@@ -43,9 +43,7 @@ class PrivateServer:
         is_kept: keep the directory after the server has ended.
     """
 
-    def __init__(
-        self, *arguments: str, config: str | None = None, is_torque: bool = False, is_kept: bool = False
-    ) -> None:
+    def __init__(self, *arguments: str, config: str | None = None, is_torque: bool = False, is_kept: bool = False) -> None:
         self.arguments = list(arguments)
         self.config = None if config is None else os.path.abspath(config)
         self.is_torque = is_torque
@@ -88,11 +86,7 @@ class PrivateServer:
         kept = {name: value for name, value in base.items() if not name.startswith(("PBS_", "QBATCH_"))}
         if base.get("QBATCH_CACHE"):
             kept["QBATCH_CACHE"] = base["QBATCH_CACHE"]
-        return {
-            **kept,
-            "PATH": f"{self.commands}{os.pathsep}{base.get('PATH') or os.defpath}",
-            **self.variables,
-        }
+        return {**kept, "PATH": f"{self.commands}{os.pathsep}{base.get('PATH') or os.defpath}", **self.variables}
 
     @property
     def variables(self) -> dict[str, str]:
@@ -121,26 +115,19 @@ class PrivateServer:
             arguments = [*(["--config", self.config] if self.config else []), *self.arguments]
             keep = "keep" if self.is_kept else "remove"
             command = [sys.executable, "-m", "qbatch.library.private_keeper", self.directory, keep, *arguments]
+            environment, root = self.environment(), Path(__file__).resolve().parents[2]
+            if root.name not in ("site-packages", "dist-packages"):  # the keeper has another working directory
+                before = environment.get("PYTHONPATH")
+                environment["PYTHONPATH"] = f"{root}{os.pathsep}{before}" if before else str(root)
+            log = os.open(f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._keeper = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._open_log(), cwd=self.directory,
-                env=self._keeper_environment(), start_new_session=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self.directory,
+                env=environment, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             private_keeper.clear_up(self.directory)
             raise OutputError(f"{self.directory}: {error.strerror}") from error
         return self
-
-    def _open_log(self) -> int:
-        return os.open(f"{self.directory}/keeper", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def _keeper_environment(self) -> dict[str, str]:
-        """Return our environment with the path of this package, because the keeper has another working directory."""
-        root = Path(__file__).resolve().parents[2]
-        environment = self.environment()
-        if root.name not in ("site-packages", "dist-packages"):
-            before = environment.get("PYTHONPATH")
-            environment["PYTHONPATH"] = f"{root}{os.pathsep}{before}" if before else str(root)
-        return environment
 
     def hear(self) -> str | ServerEnded | None:
         """Return the next report of the keeper, without waiting: ``ready``, a :class:`ServerEnded`, or None."""
@@ -221,14 +208,12 @@ def make_directory() -> str:
     """
     why = ""
     for place in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):
+        folder = os.path.abspath(place)
         # mkdtemp adds eight letters to the prefix.
-        if (
-            not place
-            or len(os.fsencode(f"{os.path.abspath(place)}/qbatch-12345678/{private_keeper.SOCKET}")) > LONGEST_SOCKET
-        ):
+        if not place or len(os.fsencode(f"{folder}/qbatch-12345678/{private_keeper.SOCKET}")) > LONGEST_SOCKET:
             continue
         try:
-            return tempfile.mkdtemp(prefix="qbatch-", dir=os.path.abspath(place))
+            return tempfile.mkdtemp(prefix="qbatch-", dir=folder)
         except OSError as error:
             why = why or f"{place}: {error.strerror}"
     raise OutputError(f"no directory can be created for the daemon ({why}); set TMPDIR to a short path that is yours")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,18 +25,19 @@ def progress_bars(
         yield None
         return
     if not sys.stderr.isatty():
-        with _on_a_page(label, jobs) as told:
-            yield told
+        with changing_line(f"\r{label}: {jobs:,} jobs{' ' * 12}\n") as write:
+
+            def move_line(arrived: int, now: int) -> None:
+                percent = 100 * arrived // max(jobs, 1)
+                write(percent, f"{label}: {percent} % of {jobs:,} jobs")
+
+            move_line(0, 0)
+            yield move_line
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         by_jobs = bars.add_task(f"{label}: jobs", total=jobs)
         by_time = bars.add_task(f"{label}: simulated time", total=max(last - first, 1))
@@ -49,18 +50,19 @@ def progress_bars(
 
 
 @contextmanager
-def _on_a_page(label: str, jobs: int) -> Iterator[ProgressCallback]:
-    """Write one line that changes, as a notebook shows it without a widget."""
-    last = -1
+def changing_line(last: str) -> Iterator[Callable[[int, str], None]]:
+    """Yield a function that writes a percentage, once, as a text over the one before; ``last``: what is written at the end.
 
-    def move(arrived: int, now: int) -> None:
-        nonlocal last
-        percent = 100 * arrived // max(jobs, 1)
-        if percent > last:
-            last = percent
-            sys.stderr.write(f"\r{label}: {percent} % of {jobs:,} jobs")
+    A notebook shows it without a widget.
+    """
+    written = -1
+
+    def write(percent: int, text: str) -> None:
+        nonlocal written
+        if percent > written:
+            written = percent
+            sys.stderr.write(f"\r{text}")
             sys.stderr.flush()
 
-    move(0, 0)
-    yield move
-    sys.stderr.write(f"\r{label}: {jobs:,} jobs{' ' * 12}\n")
+    yield write
+    sys.stderr.write(last)

@@ -10,14 +10,14 @@ from typing import Any, cast
 import numpy as np
 
 from qbatch.library.arguments import in_arguments, speaks_of_arguments
-from qbatch.library.experiment import Experiment, distinct, experiment_of, machine_of, warmup_of
+from qbatch.library.experiment import distinct, experiment_of, machine_of, warmup_of
 from qbatch.library.logs import LogLike, log_of
 from qbatch.library.progress import progress_bars
 from qbatch.library.result import ReplayResult
 from qbatch.metrics import BREAKDOWNS
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import Machine, one_host
-from qbatch.model.record import MICROSECONDS, Int64Array, Schedule
+from qbatch.model.record import MICROSECONDS, Int64Array
 from qbatch.planning.policy import Policy, name_of
 from qbatch.policies import load_policy
 from qbatch.results.result import Result
@@ -131,12 +131,17 @@ def replay(
         raise UsageError("policies: none is named")
     whole = log_of(log)
     options = Options(
-        estimates=estimates, seed=_whole("seed", seed, 0), kill=kill, since=_text(since), before=_text(before),
-        first=None if first is None else _whole("first", first, 1), load=_number("load", load), **warmup_of(str(warmup)),
+        estimates=estimates, seed=_whole("seed", seed, 0), kill=kill, since=None if since is None else str(since),
+        before=None if before is None else str(before), first=None if first is None else _whole("first", first, 1),
+        load=_number("load", load), **warmup_of(str(warmup)),
     )  # fmt: skip
     experiment = experiment_of(whole.log, _machine(whole.log, procs, machine), options, _deadlines(whole, deadlines))
     experiment = experiment.closed() if closed else experiment
-    schedules = [_schedule(experiment, each, driver, is_audited=audit, is_shown=progress) for each in chosen]
+    schedules, submit = [], experiment.work.submit
+    shown = {"is_quiet": not progress, "is_anywhere": "ipykernel" in sys.modules}
+    for each in chosen:
+        with progress_bars(name_of(each), len(submit), int(submit[0]), int(submit[-1]), **shown) as moved:
+            schedules.append(experiment.schedule(each, driver=driver, is_audited=audit, progress=moved))
     document = experiment.document(schedules, by, ["qbatch.replay", experiment.log.name, *map(name_of, chosen)])
     notes = [*experiment.notes(chosen), *filter(None, [experiment.note_of_users()])]
     return ReplayResult(Result(tuple(schedules), document), [in_arguments(note) for note in notes])
@@ -156,10 +161,6 @@ def _machine(log: Log, procs: int | None, given: MachineLike | None) -> Machine:
     if procs is not None:
         raise UsageError("procs and machine both set the machine; leave one out")
     return machine(given)
-
-
-def _text(at: str | float | None) -> str | None:
-    return None if at is None else str(at)
 
 
 def _number(name: str, value: float) -> float:
@@ -183,11 +184,3 @@ def _deadlines(log: DeadlineLog, path: str | os.PathLike[str] | None) -> Int64Ar
             raise UsageError(f"deadlines {os.fspath(path)}: the log has deadlines of its own; leave it out")
         return cast(Int64Array, read_deadlines(os.fspath(path), log.log))
     return np.where(log.deadline >= 0, log.deadline * MICROSECONDS, -1) if has_own else None
-
-
-def _schedule(experiment: Experiment, chosen: Policy, driver: str, *, is_audited: bool, is_shown: bool) -> Schedule:
-    work = experiment.work
-    ends = int(work.submit[0]), int(work.submit[-1])
-    in_notebook = "ipykernel" in sys.modules
-    with progress_bars(name_of(chosen), len(work), *ends, is_quiet=not is_shown, is_anywhere=in_notebook) as moved:
-        return experiment.schedule(chosen, driver=driver, is_audited=is_audited, progress=moved)

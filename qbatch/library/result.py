@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qbatch.distribution import install_command
 from qbatch.library.arguments import speaks_of_arguments
 from qbatch.library.html import picture_html, table_html
-from qbatch.metrics import BREAKDOWNS, METRICS, Metric, breakdown, measure
+from qbatch.metrics import BREAKDOWNS, METRICS, breakdown, measure
 from qbatch.metrics.per_job import Metrics
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.record import Schedule
@@ -70,8 +70,6 @@ class ReplayResult:
         self._read = read
         self._notes = tuple(notes)
 
-    # -------------------------------------------------------------------------------------------- contents
-
     @property
     def policies(self) -> tuple[str, ...]:
         """The canonical names of the policies, in the order of the runs."""
@@ -128,8 +126,6 @@ class ReplayResult:
         part.__dict__["metrics"] = {name: self.metrics[name] for name in part.policies}
         return part
 
-    # -------------------------------------------------------------------------------------------- metrics
-
     @cached_property
     def metrics(self) -> Mapping[str, Metrics]:
         """Every metric by policy and name: ``result.metrics["easy"]["wait_mean_s"]``.
@@ -137,8 +133,8 @@ class ReplayResult:
         Names end in their unit: ``_s`` is seconds, ``_share`` is 0 to 1, slowdowns are ratios.  None if a metric has no value
         (a mean over no jobs).  ``metrics_table`` and ``qbatch metrics`` show the meaning of each.
         """
-        told = {each.get("policy"): each.get("metrics") for each in self.document.get("results", ())}
-        found = {each.policy: told.get(each.policy) or measure(each) for each in self.schedules}
+        kept = {each.get("policy"): each.get("metrics") for each in self.document.get("results", ())}
+        found = {each.policy: kept.get(each.policy) or measure(each) for each in self.schedules}
         return {name: NamedMetrics(metrics) for name, metrics in found.items()}
 
     @property
@@ -149,7 +145,8 @@ class ReplayResult:
         Raises:
             UsageError: pyarrow is missing.
         """
-        rows = [(policy, each, values[each.name]) for policy, values in self.metrics.items() for each in _known(values)]
+        known = {policy: [each for each in METRICS if each.name in values] for policy, values in self.metrics.items()}
+        rows = [(policy, each, self.metrics[policy][each.name]) for policy, metrics in known.items() for each in metrics]
         pa = arrow("a table of metrics")
         return pa.table({
             "policy": pa.array([policy for policy, _, _ in rows], pa.string()),
@@ -173,13 +170,15 @@ class ReplayResult:
         if by not in BREAKDOWNS:
             raise UsageError(f"by {by!r}: use one of {', '.join(BREAKDOWNS)}{suggestion(by, BREAKDOWNS)}")
         pa = arrow("a table of metrics")
+
+        def as_floats(metrics: Metrics) -> dict[str, float | None]:
+            return {name: None if value is None else float(value) for name, value in metrics.items() if name != "jobs"}
+
         rows = [
-            {"policy": each.policy, "label": str(group.label), "jobs": group.jobs} | _floats(group.metrics)
+            {"policy": each.policy, "label": str(group.label), "jobs": group.jobs} | as_floats(group.metrics)
             for each in self.schedules for group in breakdown(each, by)
         ]  # fmt: skip
         return pa.Table.from_pylist(rows)
-
-    # -------------------------------------------------------------------------------------------- jobs
 
     @cached_property
     def jobs(self) -> pyarrow.Table:
@@ -218,8 +217,6 @@ class ReplayResult:
 
         return polars.DataFrame(self.jobs)
 
-    # -------------------------------------------------------------------------------------------- pictures and files
-
     @speaks_of_arguments
     def plot(
         self, kind: str = _PICTURE, *, policies: Sequence[str] = (), since: str | float | None = None,
@@ -245,7 +242,8 @@ class ReplayResult:
             UsageError: there is no such picture or policy, the window is empty, the number of axes is wrong, or matplotlib is
                 missing.
         """
-        _check_matplotlib()
+        if find_spec("matplotlib") is None:
+            raise UsageError(f"drawing needs matplotlib: {install_command('report')}")
         if colour_by not in ("size", "user"):
             raise UsageError(f"colour_by {colour_by!r}: use size or user")
         if kind not in PICTURES:
@@ -282,8 +280,6 @@ class ReplayResult:
         fresh = {key: value for key, value in self.document.items() if key not in ("files", "pieces", "policies")}
         write_result(os.fspath(directory), {**fresh, **({"results": kept} if kept else {})}, self.schedules)
 
-    # -------------------------------------------------------------------------------------------- display
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReplayResult):
             return NotImplemented
@@ -304,7 +300,15 @@ class ReplayResult:
         return f"<ReplayResult {name}: {jobs:,} jobs on {self.procs:,} processors; mean wait: {', '.join(waits)}{more}>"
 
     def _repr_html_(self) -> str:
-        table = table_html(self._caption, ["", *self.policies], self._rows(), [*self._footer(), *self.notes])
+        rows = []
+        for each in METRICS:
+            if each.name in _SHOWN and any(each.name in values for values in self.metrics.values()):
+                cells = (number_text(self.metrics[policy].get(each.name), each.unit) for policy in self.policies)
+                rows.append([each.name, *cells])
+        jobs = max((len(each) for each in self.schedules), default=0)
+        caption = f"{short_name(self.log)}: {jobs:,} jobs on {self.procs:,} processors"
+        footer = ["; ".join(run_words(self._read)[1:])] if self.document else []
+        table = table_html(caption, ["", *self.policies], rows, [*footer, *self.notes])
         png = self._repr_png_()
         return table if png is None else table + picture_html(png, f"{self._picture} of {short_name(self.log)}")
 
@@ -330,35 +334,6 @@ class ReplayResult:
         """The kind of the usual picture: the queue of one policy, or the waits of several."""
         return _PICTURE if len(self) > 1 else _SEVERAL
 
-    @property
-    def _caption(self) -> str:
-        jobs = max((len(each) for each in self.schedules), default=0)
-        return f"{short_name(self.log)}: {jobs:,} jobs on {self.procs:,} processors"
-
-    def _rows(self) -> list[list[str]]:
-        rows = []
-        for each in METRICS:
-            if each.name in _SHOWN and any(each.name in values for values in self.metrics.values()):
-                cells = (number_text(self.metrics[policy].get(each.name), each.unit) for policy in self.policies)
-                rows.append([each.name, *cells])
-        return rows
-
-    def _footer(self) -> list[str]:
-        return ["; ".join(run_words(self._read)[1:])] if self.document else []
-
-
-def _known(values: Metrics) -> list[Metric]:
-    return [each for each in METRICS if each.name in values]
-
-
-def _floats(metrics: Metrics) -> dict[str, float | None]:
-    return {name: None if value is None else float(value) for name, value in metrics.items() if name != "jobs"}
-
-
-def _check_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise UsageError(f"drawing needs matplotlib: {install_command('report')}")
-
 
 @speaks_of_arguments
 def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> ReplayResult:
@@ -376,15 +351,13 @@ def read_result(path: str | os.PathLike[str], *, procs: int | None = None) -> Re
     from qbatch.results.reading import read_named
 
     read = read_named(os.fspath(path), procs=procs)
-    return ReplayResult(read, [*(recorded_notes(read) or _notes_in(read.document)), *left_out_notes(read.document)])
-
-
-def _notes_in(document: Mapping[str, Any]) -> list[str]:
-    """Return the notes that a document contains for its readers."""
-    log = document.get("log") or {}
-    skipped = (document.get("skipped") or {}).items()
-    notes = [str(note) for note in log.get("notes") or ()]
-    notes += [f"{count} jobs skipped: {str(reason).replace('_', ' ')}" for reason, count in skipped]
-    missing, killed = missing_estimates(document), document.get("killed_at_estimate")
-    notes += [] if missing is None else [missing]
-    return notes + ([f"{killed} jobs run longer than their estimate and are ended there"] if killed else [])
+    document, notes = read.document, recorded_notes(read)
+    if not notes:
+        notes = [str(note) for note in (document.get("log") or {}).get("notes") or ()]
+        for reason, count in (document.get("skipped") or {}).items():
+            notes.append(f"{count} jobs skipped: {str(reason).replace('_', ' ')}")
+        if (missing := missing_estimates(document)) is not None:
+            notes.append(missing)
+        if killed := document.get("killed_at_estimate"):
+            notes.append(f"{killed} jobs run longer than their estimate and are ended there")
+    return ReplayResult(read, [*notes, *left_out_notes(document)])

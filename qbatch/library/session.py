@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+from qbatch.client import ClientSession
 from qbatch.library.arguments import speaks_of_arguments
 from qbatch.model.errors import UsageError
+from qbatch.wire import records, requests
+from qbatch.wire.errors import Refusal
+from qbatch.wire.records import HostRecord, JobRecord
 
 if TYPE_CHECKING:
-    import subprocess
-
-    import msgspec
-
     from qbatch.library.private_server import PrivateServer
-    from qbatch.wire.records import ClockRecord, HostRecord, JobRecord
-    from qbatch.wire.requests import Request
 
-    Answer = TypeVar("Answer", bound=msgspec.Struct)
+Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 MICROSECONDS = 1_000_000
 
@@ -60,18 +61,15 @@ class Server:
             Refusal: the server refuses the job.
             UsageError: there is no such field.
         """
-        from qbatch.wire.records import SubmissionRecord
-        from qbatch.wire.requests import Spec, Submit
-
         if not isinstance(script, str):
             fields["argv"] = tuple(script)
         given = script if isinstance(script, str) and not fields.get("argv") else None
         fields.setdefault("directory", os.getcwd())
         try:
-            spec = Spec(script=given, **fields)
+            spec = requests.Spec(script=given, **fields)
         except TypeError as error:
             raise UsageError(f"submit: {error}") from error
-        return str(self._ask(Submit(spec=spec), SubmissionRecord).job)
+        return str(self._ask(requests.Submit(spec=spec), records.SubmissionRecord).job)
 
     def wait(self, job: str, timeout: float = 60.0, until: str = "end") -> JobRecord:
         """Wait until a job has ended (or started: ``until="start"``), and return it.
@@ -79,14 +77,9 @@ class Server:
         Raises:
             TimeoutError: it has not after this many seconds.
         """
-        from qbatch.client import ClientSession as Connection
-        from qbatch.wire.errors import Refusal
-        from qbatch.wire.records import Outcomes
-        from qbatch.wire.requests import Wait
-
         try:
-            with Connection(self.socket) as connection:
-                connection.ask(Wait(jobs=(job,), until=until), Outcomes, timeout=timeout)
+            with ClientSession(self.socket) as connection:
+                connection.ask(requests.Wait(jobs=(job,), until=until), records.Outcomes, timeout=timeout)
         except Refusal as refusal:
             if refusal.code != "timeout":
                 raise
@@ -100,20 +93,14 @@ class Server:
         Raises:
             KeyError: there is none.
         """
-        from qbatch.wire.records import Jobs
-        from qbatch.wire.requests import JobStatus
-
-        found: tuple[JobRecord, ...] = self._ask(JobStatus(jobs=(job,), finished="also"), Jobs).jobs
+        found: tuple[JobRecord, ...] = self._ask(requests.JobStatus(jobs=(job,), finished="also"), records.Jobs).jobs
         if not found:
             raise KeyError(job)
         return found[0]
 
     def fault(self, kind: str, **options: Any) -> None:
         """Inject a fault as ``qbatch fault`` does; options ``count``, ``seconds``, ``status``, ``pattern``, ``message``."""
-        from qbatch.wire.records import Done
-        from qbatch.wire.requests import Fault
-
-        self._ask(Fault(kind=kind, **options), Done)
+        self._ask(requests.Fault(kind=kind, **options), records.Done)
 
     def hosts(self, *names: str, action: str = "") -> dict[str, HostRecord]:
         """Return hosts by name, all if none is named, after the action on them, if one is given.
@@ -123,20 +110,15 @@ class Server:
         Raises:
             KeyError: there is no such host.
         """
-        from qbatch.wire.records import Hosts, Outcomes
-        from qbatch.wire.requests import HostControl, HostStatus
-
         if action:
-            self._ask(HostControl(hosts=names, action=action), Outcomes)
-        said = self._ask(HostStatus(hosts=names), Hosts)
+            self._ask(requests.HostControl(hosts=names, action=action), records.Outcomes)
+        said = self._ask(requests.HostStatus(hosts=names), records.Hosts)
         if said.errors:
             raise KeyError(said.errors[0].message)
         return {host.name: host for host in said.hosts}
 
-    def _ask(self, request: Request, kind: type[Answer]) -> Answer:
-        from qbatch.client import ClientSession as Connection
-
-        with Connection(self.socket) as connection:
+    def _ask(self, request: requests.Request, kind: type[Answer]) -> Answer:
+        with ClientSession(self.socket) as connection:
             return connection.ask(request, kind)
 
 
@@ -170,8 +152,6 @@ class Session(Server):
         self._text: Path | None = None
         path = None if config is None else os.fspath(config)
         if path is not None and ("=" in path or "\n" in path):  # a text, not a path
-            import tempfile
-
             handle, name = tempfile.mkstemp(prefix="qbatch-", suffix=".toml")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(path)
@@ -199,9 +179,7 @@ class Session(Server):
             self.stop()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
@@ -213,11 +191,8 @@ class Session(Server):
         Instants of a record (``submitted``, ``started``, ``ended``) are microseconds of the server's clock; ``state`` is a letter
         of PBS; ``exit_status`` is None until the job has ended.
         """
-        from qbatch.client import ClientSession as Connection
-        from qbatch.wire.requests import JobStatus
-
-        with Connection(self.socket) as connection:
-            return list(connection.jobs(JobStatus(finished="also" if finished else "no")))
+        with ClientSession(self.socket) as connection:
+            return list(connection.jobs(requests.JobStatus(finished="also" if finished else "no")))
 
     def run(self, command: Sequence[str] | str, *, timeout: float | None = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end with the PBS commands on PATH, connected to this server: ``session.run(["qstat", "-x"])``.
@@ -232,8 +207,6 @@ class Session(Server):
         Raises:
             subprocess.TimeoutExpired: the command took longer.
         """
-        import subprocess
-
         return subprocess.run(
             command, shell=isinstance(command, str), env=self.environment, capture_output=True, text=True, timeout=timeout,
             check=False,
@@ -242,17 +215,11 @@ class Session(Server):
     @property
     def policy(self) -> str:
         """The name of the policy; setting it changes the policy of the server."""
-        from qbatch.wire.records import ServerRecord
-        from qbatch.wire.requests import ServerStatus
-
-        return self._ask(ServerStatus(), ServerRecord).policy
+        return self._ask(requests.ServerStatus(), records.ServerRecord).policy
 
     @policy.setter
     def policy(self, name: str) -> None:
-        from qbatch.wire.records import Text
-        from qbatch.wire.requests import PolicySet
-
-        self._ask(PolicySet(policy=name), Text)
+        self._ask(requests.PolicySet(policy=name), records.Text)
 
     @property
     def now(self) -> float:
@@ -275,8 +242,5 @@ class Session(Server):
         """
         return self._clock("until", at=round(second * MICROSECONDS)).now / MICROSECONDS
 
-    def _clock(self, action: str, **given: Any) -> ClockRecord:
-        from qbatch.wire.records import ClockRecord
-        from qbatch.wire.requests import Time
-
-        return self._ask(Time(action=action, **given), ClockRecord)
+    def _clock(self, action: str, **given: Any) -> records.ClockRecord:
+        return self._ask(requests.Time(action=action, **given), records.ClockRecord)

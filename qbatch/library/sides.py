@@ -65,14 +65,13 @@ def comparison_of(
 
 
 class _Sized:
-    """Read results and job rows, and give bare job rows the given machine size."""
+    """Reads results and job rows; bare job rows get the given machine size."""
 
     def __init__(self, procs: int | None) -> None:
         self.procs = procs
         self.is_used = False
 
     def read(self, named: Named) -> Result:
-        """Read a result, or return the given one, with its machine size set."""
         if isinstance(named, str) and is_log(named):
             self.is_used = True
             return read_result(named, procs=self.procs)
@@ -92,16 +91,13 @@ def _sides(a: Named, b: Named | None, sized: _Sized) -> tuple[Side, Side]:
     if b is None:
         where, result, policy = _read(a, sized)
         if result.is_recorded:
-            raise UsageError(
-                f"{_called(a)}: is one schedule, that of the log; name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
-            )
+            how = f"name B too, as in: qbatch compare {_called(a)} DIR:POLICY"
+            raise UsageError(f"{_called(a)}: is one schedule, that of the log; {how}")
         if policy is not None or len(result.schedules) != 2:
             has = "names one policy" if policy is not None else f"holds {', '.join(result.policies)}"
             raise UsageError(f"{_called(a)}: {has}; name B too, as in: qbatch compare {where}:POLICY {where}:POLICY")
-        one, other = result.schedules
-        return Side(result, one, f"{where}:{one.policy}", one.policy), Side(
-            result, other, f"{where}:{other.policy}", other.policy
-        )
+        first, second = (Side(result, each, f"{where}:{each.policy}", each.policy) for each in result.schedules)
+        return first, second
     sides = [_side(named, sized) for named in (a, b)]
     first, second = sides
     if first.label == second.label:

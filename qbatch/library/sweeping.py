@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from qbatch.library.arguments import speaks_of_arguments
 from qbatch.library.html import picture_html, table_html
 from qbatch.library.logs import write_log
+from qbatch.library.progress import changing_line
 from qbatch.model.errors import UsageError
 from qbatch.results.run_words import left_out_notes, number_text
 from qbatch.results.table import arrow
@@ -41,7 +42,6 @@ SweptLog = str | os.PathLike[str] | Log | DeadlineLog
 
 SweptPolicy = str | type[Any]
 """A policy of a sweep: its text as on a command line, or a class that needs no parameters."""
-
 
 SweptMachine = str | int | os.PathLike[str]
 """A machine of a sweep: a machine file, a shipped name, or a number of processors."""
@@ -337,14 +337,5 @@ def _progress(*, is_shown: bool) -> Iterator[Progress | None]:
     if not is_shown or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield None
         return
-    last = -1
-
-    def move(done: int, of: int) -> None:
-        nonlocal last
-        if 100 * done // of > last:
-            last = 100 * done // of
-            sys.stderr.write(f"\r{done:,} of {of:,} runs")
-            sys.stderr.flush()
-
-    yield move
-    sys.stderr.write("\n")
+    with changing_line("\n") as write:
+        yield lambda done, of: write(100 * done // of, f"{done:,} of {of:,} runs")

@@ -24,13 +24,5 @@ from qbatch.metrics.measure import measure
 from qbatch.metrics.table import METRICS, Metric
 
 __all__ = [
-    "BREAKDOWNS",
-    "METRICS",
-    "BreakdownGroup",
-    "Interval",
-    "Metric",
-    "breakdown",
-    "interval",
-    "measure",
-    "paired_difference",
-]
+    "BREAKDOWNS", "METRICS", "BreakdownGroup", "Interval", "Metric", "breakdown", "interval", "measure", "paired_difference",
+]  # fmt: skip

@@ -41,8 +41,8 @@ def breakdown(schedule: Schedule, key: str, figures: Callable[[JobTimes], Metric
         UsageError: there is no such key.
     """
     if key not in BREAKDOWNS:
-        known = ", ".join(BREAKDOWNS)
-        raise UsageError(f"breakdown by {key!r}: there is none{suggestion(key, BREAKDOWNS)}; known are {known}")
+        near = suggestion(key, BREAKDOWNS)
+        raise UsageError(f"breakdown by {key!r}: there is none{near}; known are {', '.join(BREAKDOWNS)}")
     rows = np.flatnonzero(schedule.ran & schedule.workload.counted)
     codes, labels = BREAKDOWNS[key](schedule, rows)
     order = np.argsort(codes, kind="stable")

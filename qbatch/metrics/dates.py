@@ -41,10 +41,8 @@ def zone_of(clock: LogClock) -> tzinfo | None:
     """Return the zone that the clock names; None if it names none, or one that this machine does not know."""
     if clock.zone is None:
         return None
-    if clock.zone == "UTC":
-        return UTC
     try:
-        return ZoneInfo(clock.zone)
+        return UTC if clock.zone == "UTC" else ZoneInfo(clock.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
 
@@ -61,16 +59,12 @@ def _calendar_days(clock: LogClock, submit: Int64Array) -> Grouped | None:
         near = np.unique(instants // DAY_US)
         numbers = np.unique(near[:, None] + np.arange(-1, 3))
         days = [date.fromordinal(_EPOCH.toordinal() + number) for number in numbers.tolist()]
-        midnights = np.array([_midnight_us(day, zone) for day in days], np.int64)
+        # If the clocks skip midnight, a day begins at the instant of the skip.
+        begins = [datetime(day.year, day.month, day.day, tzinfo=zone) - _EPOCH for day in days]
+        midnights = np.array([begin // timedelta(microseconds=1) for begin in begins], np.int64)
     except (ValueError, OverflowError):  # beyond the years 1 to 9999
         return None
     return np.searchsorted(midnights, instants, side="right") - 1, [day.isoformat() for day in days]
-
-
-def _midnight_us(day: date, zone: tzinfo) -> int:
-    """Return when a day begins; if the clocks skip midnight, that is the instant of the skip."""
-    midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
-    return (midnight - _EPOCH) // timedelta(microseconds=1)
 
 
 def _numbered(submit: Int64Array, days: int, name: str) -> Grouped:

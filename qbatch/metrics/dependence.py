@@ -1,17 +1,17 @@
 """Intervals for consecutive values that depend on each other, as the waits of a queue do.
 
-The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.  So the variance of a
-mean is that of the stationary bootstrap, which draws blocks of geometric length (Politis and Romano 1994, "The stationary
-bootstrap", JASA 89).  For a mean it has a closed form, so no random number is needed.  The mean length of a block
-comes from the data.  Source: Politis and White 2004, "Automatic block-length selection for the dependent bootstrap",
-Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's t with as
-the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015, "What
-teachers should know about the bootstrap", The American Statistician 69).
+The jobs of one busy week all wait long: twenty thousand jobs are not twenty thousand observations.  So the variance of
+a mean is that of the stationary bootstrap, which draws blocks of geometric length (Politis and Romano 1994, "The
+stationary bootstrap", JASA 89).  For a mean it has a closed form, so no random number is needed.  The mean length of a
+block comes from the data.  Source: Politis and White 2004, "Automatic block-length selection for the dependent
+bootstrap", Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's
+t with as the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015,
+"What teachers should know about the bootstrap", The American Statistician 69).
 
-Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it):
-blocks are at most 3 sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test,
-the labels of two policies were exchanged at random.  By job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2
-logs were called real at a nominal 5 %.  By four weeks it was up to 20 %: slower changes than a week or two need replicas.
+Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it): blocks are at most 3
+sqrt(n) values long, or as long as a caller demands (``a_day_of``).  In a test, the labels of two policies were
+exchanged at random.  By job, day or week, 3 to 7 % of the differences on the KTH and SDSC SP2 logs were called real at
+a nominal 5 %.  By four weeks it was up to 20 %: slower changes than a week or two need replicas.
 """
 
 from __future__ import annotations
@@ -56,30 +56,20 @@ class Estimate:
     n: int
     block: float
 
-    @property
-    def has_interval(self) -> bool:
-        """Whether bounds are known."""
-        return self.low is not None
-
 
 def mean_estimate(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> Estimate:
     """Return the mean of values in their order, with its interval; blocks are no shorter than ``least_block``."""
     check_confidence(confidence)
     n = len(values)
-    if n == 0:
-        return Estimate(None, None, None, None, 0, 0.0)
-    mean = float(np.mean(values))
-    if n < FEWEST:
+    mean = float(np.mean(values)) if n else None
+    if mean is None or n < FEWEST:
         return Estimate(mean, None, None, None, n, 0.0)
     block = max(block_length(values), least_block)
     blocks = max(int(n / block), 2)
     freedom = blocks - 1
     error = math.sqrt(stationary_variance(values, block) * blocks / freedom)
     half = t_quantile(0.5 + confidence / 2, freedom) * error
-    if error > 0:
-        p = t_two_sided(mean / error, freedom)
-    else:
-        p = 1.0 if mean == 0 else 0.0
+    p = t_two_sided(mean / error, freedom) if error > 0 else float(mean == 0)
     return Estimate(mean, mean - half, mean + half, p, n, block)
 
 
@@ -90,11 +80,9 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, 
     """
     check_confidence(confidence)
     n = len(values)
-    if n == 0:
-        return Estimate(None, None, None, None, 0, 0.0)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    middle = float(ordered[-(-n // 2) - 1])
+    middle = float(ordered[-(-n // 2) - 1]) if n else None
     if n < FEWEST:
         return Estimate(middle, None, None, None, n, 0.0)
     block = max(block_length(values), least_block)
@@ -104,7 +92,10 @@ def median_estimate(values: Floats, confidence: float = 0.95, *, seed: int = 0, 
     for place in range(resamples):
         below = np.cumsum(times_drawn(n, block, draw)[order])
         found[place] = ordered[int(np.searchsorted(below, -(-n // 2)))]
-    tail = _expanded_tail(confidence, max(int(n / block), 2))
+    # Each end is cut off at Phi(-sqrt(k / (k - 1)) t), with k blocks.
+    blocks = max(int(n / block), 2)
+    reach = math.sqrt(blocks / (blocks - 1)) * t_quantile(0.5 + confidence / 2, blocks - 1)
+    tail = 0.5 * math.erfc(reach / math.sqrt(2))
     low, high = np.quantile(found, [tail, 1 - tail], method="inverted_cdf")
     return Estimate(middle, float(low), float(high), None, n, block)
 
@@ -120,12 +111,6 @@ def a_day_of(submit: Int64Array) -> float:
         return 1.0
     days = max(float(submit.max() - submit.min()) / _DAY_US, 1.0)
     return max(min(n / days, n / 4), 1.0)
-
-
-def _expanded_tail(confidence: float, blocks: int) -> float:
-    """Return the share to cut off at each end: Phi(-sqrt(k / (k - 1)) t), with k blocks."""
-    reach = math.sqrt(blocks / (blocks - 1)) * t_quantile(0.5 + confidence / 2, blocks - 1)
-    return 0.5 * math.erfc(reach / math.sqrt(2))
 
 
 def times_drawn(n: int, block: float, draw: np.random.Generator) -> NDArray[np.int64]:
@@ -159,8 +144,7 @@ def stationary_variance(values: Floats, block: float) -> float:
     """
     n = len(values)
     centred = values - values.mean()
-    power = np.abs(np.fft.rfft(centred)) ** 2
-    circular = np.fft.irfft(power, n) / n
+    circular = np.fft.irfft(np.abs(np.fft.rfft(centred)) ** 2, n) / n
     lag = np.arange(1, n)
     stays = 1.0 - 1.0 / max(block, 1.0)
     weight = (1.0 - lag / n) * stays**lag if stays > 0 else np.zeros(n - 1)
@@ -180,25 +164,19 @@ def block_length(values: Floats) -> float:
         return 1.0
     quiet = max(5, math.ceil(math.sqrt(math.log10(n))))
     lags = min(math.ceil(math.sqrt(n)) + quiet, n - 1)
-    covariance = _autocovariance(centred, lags)
+    # The autocovariances, by a transform that is padded so that nothing wraps around.
+    size = 1 << (2 * n - 1).bit_length()
+    covariance = np.fft.irfft(np.abs(np.fft.rfft(centred, size)) ** 2, size)[: lags + 1] / n
     if covariance[0] <= 0:
         return 1.0
-    width = 2 * _last_lag(covariance[1:] / covariance[0], n, quiet, lags)
-    width = min(width, lags)
+    width = min(2 * _last_lag(covariance[1:] / covariance[0], n, quiet, lags), lags)
     lag = np.arange(-width, width + 1)
-    window = _flat_top(lag / max(width, 1)) * covariance[np.abs(lag)]
+    flat_top = np.clip(2.0 * (1.0 - np.abs(lag / max(width, 1))), 0.0, 1.0)  # 1 up to a half, then down to 0 at 1
+    window = flat_top * covariance[np.abs(lag)]
     slope, level = float(np.sum(np.abs(lag) * window)), float(np.sum(window))
     if level <= 0 or slope == 0:
         return 1.0
     return float(min(max(((slope / level) ** 2 * n) ** (1 / 3), 1.0), most))
-
-
-def _autocovariance(centred: Floats, lags: int) -> Floats:
-    """Return the autocovariances up to some lag, by a transform padded so that nothing wraps around."""
-    n = len(centred)
-    size = 1 << (2 * n - 1).bit_length()
-    transformed = np.fft.rfft(centred, size)
-    return np.asarray(np.fft.irfft(np.abs(transformed) ** 2, size)[: lags + 1] / n)
 
 
 def _last_lag(correlation: Floats, n: int, quiet: int, lags: int) -> int:
@@ -209,8 +187,3 @@ def _last_lag(correlation: Floats, n: int, quiet: int, lags: int) -> int:
             return max(lag, 1)
     large = np.flatnonzero(is_large)
     return int(large[-1]) + 1 if len(large) else 1
-
-
-def _flat_top(place: Floats) -> Floats:
-    """Return the trapezoidal window: 1 up to a half, then down to 0 at 1."""
-    return np.clip(2.0 * (1.0 - np.abs(place)), 0.0, 1.0)

@@ -12,7 +12,6 @@ from qbatch.model.errors import UsageError
 _EXACT_UP_TO = 200
 """Up to this many degrees of freedom the finite sum is used; above, an expansion that is exact to ten digits there."""
 
-
 SAME = "the same in every replica: the seeds do not change it, so there is no interval"
 """Why values of replicas that cannot differ have no interval: a width of 0 would claim that the mean is known exactly."""
 
@@ -36,11 +35,9 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Return mean -+ t(n - 1) * s / sqrt(n), with s the sample standard deviation (Student 1908)."""
     check_confidence(confidence)
     n = len(values)
-    if n == 0:
-        return Interval(None, None, None, 0)
-    mean = math.fsum(values) / n
-    if n == 1:
-        return Interval(mean, None, None, 1)
+    mean = math.fsum(values) / n if n else None
+    if mean is None or n == 1:
+        return Interval(mean, None, None, n)
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
     half = t_quantile(0.5 + confidence / 2, n - 1) * math.sqrt(variance / n)
     return Interval(mean, mean - half, mean + half, n)

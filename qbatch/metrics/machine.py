@@ -1,8 +1,8 @@
-"""Metrics of the machine over the whole run: makespan, throughput, utilisation, loss of capacity.
+"""Metrics of the machine over the whole run, from a schedule in which every job ran (``Schedule.only_ran``).
 
-They are computed from a schedule in which every job ran (``Schedule.only_ran``).  Utilisation over the makespan counts the run
-times.  Utilisation up to the last submission counts what held processors, by execution intervals.  Loss of capacity assumes that
-a job holds its processors from start to end, so it is undefined if jobs have several execution intervals.
+Utilisation over the makespan counts the run times; up to the last submission it counts what held processors.  Loss of
+capacity is undefined if jobs have several execution intervals: it assumes that a job holds its processors from start to
+end.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ def utilisation_submit(ran: Schedule) -> float | None:
         return None
     first, last = int(jobs.submit.min()), int(jobs.submit.max())
     spans = ran.spans()
-    inside = np.minimum(spans.end, last)
-    inside -= np.minimum(spans.begin, last)
+    inside = np.minimum(spans.end, last) - np.minimum(spans.begin, last)
     return _share(exact_area(spans.procs, inside), jobs.procs_total * (last - first))
 
 
@@ -74,19 +73,12 @@ def loss_of_capacity(ran: Schedule) -> float | None:
     from qbatch.metrics.kernels.loss import lost_area
     from qbatch.planning.kernels.entries import little
 
-    by_start = np.argsort(ran.start, kind="stable")  # nearly sorted, so a stable sort is fast
-    by_end = np.argsort(ran.end)
+    # Nearly sorted columns, so a stable sort is fast.
+    by_submit, by_start = np.argsort(jobs.submit, kind="stable"), np.argsort(ran.start, kind="stable")
     high, low = little(lost_area, len(jobs))(
-        jobs.submit, ran.start, ran.end, jobs.procs, _by_submit(jobs.submit), by_start, by_end, jobs.procs_total
+        jobs.submit, ran.start, ran.end, jobs.procs, by_submit, by_start, np.argsort(ran.end), jobs.procs_total
     )
     return _share((int(high) << LOW_BITS) + int(low), jobs.procs_total * makespan_us(jobs.submit, ran.end))
-
-
-def _by_submit(submit: Int64Array) -> Int64Array:
-    """Return the rows in order of submit; they are sorted already unless the workload was shuffled."""
-    if np.any(submit[1:] < submit[:-1]):
-        return np.argsort(submit)
-    return np.arange(len(submit))
 
 
 def _share(part: int, whole: int) -> float | None:

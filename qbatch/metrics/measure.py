@@ -1,14 +1,14 @@
-"""All metrics of one run."""
+"""All metrics of one run, also those of parents (done when the last of their tasks is) and of predicted run times."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from qbatch.metrics import machine, per_job
-from qbatch.metrics.parents import parent_metrics
-from qbatch.metrics.per_job import Metrics
-from qbatch.metrics.predictions import prediction_metrics
-from qbatch.model.record import Schedule
+from qbatch.metrics.per_job import Float64Array, Metrics, slowdowns, statistics_of_ratios, statistics_of_times
+from qbatch.model.record import Int64Array, Schedule
 
 
 def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
@@ -24,7 +24,7 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
 
     If jobs are tasks of parents, ``parents`` and the statistics of their responses, slowdowns and spreads are included.
 
-    If run times were predicted, their accuracy is included (:mod:`qbatch.metrics.predictions`).
+    If run times were predicted, their accuracy is included.
 
     Refused jobs are in none of them; if there are any, ``rejected_count`` and ``rejected_share`` count them.
     """
@@ -39,15 +39,80 @@ def measure(schedule: Schedule, *, costly: bool = True) -> Metrics:
     figures["utilisation_submit"] = machine.utilisation_submit(ran)
     if costly:
         figures["loss_of_capacity"] = None if ran.is_in_pieces.any() else machine.loss_of_capacity(ran)
-    if not len(ran):
-        figures["queue_max"] = None
-    else:
-        figures["queue_max"] = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
+    longest = machine.longest_queue(ran) if schedule.queue_max is None else schedule.queue_max
+    figures["queue_max"] = longest if len(ran) else None
     if (schedule.workload.parent[rows] >= 0).any():
-        figures |= parent_metrics(schedule, rows)
-    figures |= prediction_metrics(schedule, rows)
+        figures |= _parent_metrics(schedule, rows)
+    figures |= _prediction_metrics(schedule, rows)
     if schedule.rejected:
         count = sum(bool(schedule.workload.counted[each.row]) for each in schedule.rejected)
         came = count + int(figures["jobs"] or 0)
         figures |= {"rejected_count": count, "rejected_share": count / came if came else None}
     return figures
+
+
+class ParentTimes(NamedTuple):
+    """Response, spread and longest run time of some parents, in microseconds, and the number of tasks of each."""
+
+    parent: Int64Array
+    response: Int64Array
+    spread: Int64Array
+    longest: Int64Array
+    tasks: Int64Array
+
+
+def parent_times(schedule: Schedule, rows: Int64Array) -> ParentTimes:
+    """Return the times of the parents of some rows, all of which ran and are tasks; in order of the parents' numbers.
+
+    Response = last end - first submission (docs/spec/papers.md 5.5, rule 10); spread = last end - first end.
+    """
+    work = schedule.workload
+    rows = rows[work.parent[rows] >= 0]
+    rows = rows[np.argsort(work.parent[rows], kind="stable")]
+    parents, begins, tasks = np.unique(work.parent[rows], return_index=True, return_counts=True)
+    end = schedule.end[rows]
+    last, first = np.maximum.reduceat(end, begins), np.minimum.reduceat(end, begins)
+    submit = np.minimum.reduceat(work.submit[rows], begins)
+    return ParentTimes(parents, last - submit, last - first, np.maximum.reduceat(work.run[rows], begins), tasks)
+
+
+def _parent_metrics(schedule: Schedule, rows: Int64Array) -> Metrics:
+    """Return ``parents`` and the statistics of their responses, slowdowns (response over the longest run time) and spreads."""
+    times = parent_times(schedule, rows)
+    slowdown = np.sort(slowdowns(times.response, times.longest))
+    return {
+        "parents": len(times.parent),
+        **statistics_of_times("parent_response", times.response),
+        **statistics_of_ratios("parent_slowdown", slowdown[np.isfinite(slowdown)]),
+        **statistics_of_times("parent_spread", times.spread),
+    }
+
+
+def accuracies(expected: Int64Array, run: Int64Array) -> Float64Array:
+    """Return min(expected, run) / max(expected, run): 1 for a correct prediction, also if both are 0.
+
+    Source: Tsafrir, Etsion and Feitelson, IEEE TPDS 2007: run / expected if the prediction was too long, expected / run if it
+    was too short.
+    """
+    high = np.maximum(expected, run)
+    return np.asarray(np.divide(np.minimum(expected, run), high, out=np.ones(len(run)), where=high > 0))
+
+
+def _prediction_metrics(schedule: Schedule, rows: Int64Array) -> Metrics:
+    """Return the metrics of the predictions of some rows, all of which ran; empty if no run time was predicted."""
+    if schedule.predicted is None:
+        return {}
+    predicted, estimate, run = schedule.predicted[rows], schedule.workload.estimate[rows], schedule.workload.run[rows]
+    # Without a prediction the scheduler expected the estimate.
+    expected, count = np.where(predicted >= 0, predicted, estimate), len(rows)
+    return {
+        "predicted_share": int((predicted >= 0).sum()) / count if count else None,
+        **statistics_of_times("prediction_error", np.abs(expected - run)),
+        "prediction_accuracy_mean": _mean(accuracies(expected, run)),
+        "estimate_accuracy_mean": _mean(accuracies(estimate, run)),
+        "underprediction_share": int((expected < run).sum()) / count if count else None,
+    }
+
+
+def _mean(values: Float64Array) -> float | None:
+    return float(np.sum(np.sort(values))) / len(values) if len(values) else None

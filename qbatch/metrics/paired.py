@@ -1,8 +1,8 @@
 """Two schedules of the same jobs, job by job: the difference, its certainty, and the share of jobs that gain.
 
-A job is its own control: job 17 under one policy against job 17 under the other.  The differences are in
-order of submission and depend on each other.  The interval of the difference of means is that of :mod:`qbatch.metrics.ratio`, on
-the scale of ratios; that of the median difference is from :mod:`qbatch.metrics.dependence`.
+The differences are in order of submission and depend on each other.  The interval of the difference of means is that of
+:mod:`qbatch.metrics.ratio`, on the scale of ratios; that of the median difference is from
+:mod:`qbatch.metrics.dependence`.
 """
 
 from __future__ import annotations
@@ -100,12 +100,9 @@ def effect_of(a: Floats, b: Floats) -> Effect:
     more = n * n - int(np.searchsorted(ordered, a, side="right").sum())
     differing = change[change != 0]
     ranks = mean_ranks(np.abs(differing))
-    total = float(ranks.sum())
-    gained = float(ranks[differing < 0].sum())
-    return Effect(
-        below / n, above / n, (n - below - above) / n, (less - more) / (n * n),
-        (2 * gained - total) / total if total else 0.0,
-    )  # fmt: skip
+    total, gained = float(ranks.sum()), float(ranks[differing < 0].sum())
+    rank_biserial = (2 * gained - total) / total if total else 0.0
+    return Effect(below / n, above / n, (n - below - above) / n, (less - more) / (n * n), rank_biserial)
 
 
 def mean_ranks(values: Floats) -> Floats:
@@ -130,8 +127,7 @@ def finding_of(
         return Verdict.equal
     if estimate.low is None or estimate.high is None:
         return Verdict.unknown
-    is_noise = estimate.low <= 0 <= estimate.high if p is None else p > level
-    if is_noise:
+    if estimate.low <= 0 <= estimate.high if p is None else p > level:
         return Verdict.noise
     if base is not None and abs(value) < practical * abs(base):
         return Verdict.negligible

@@ -31,9 +31,7 @@ class JobTimes(NamedTuple):
     run: Int64Array
 
 
-def waits(
-    submit: Int64Array, start: Int64Array, end: Int64Array, run: Int64Array, is_in_pieces: BoolArray
-) -> Int64Array:
+def waits(submit: Int64Array, start: Int64Array, end: Int64Array, run: Int64Array, is_in_pieces: BoolArray) -> Int64Array:
     """Wait = start - submit (docs/spec/papers.md 0.3: ``wait_first``).
 
     With several execution intervals it is all the time in which the job did not advance, end - submit - run (``wait_total``).

@@ -1,16 +1,16 @@
 """Intervals on the scale of ratios, for means of values that cannot be negative: waits, slowdowns, utilisations, makespans.
 
-The estimate is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of
-``b / B - a / A`` (the delta method; Cochran 1977, "Sampling Techniques", section 6.3).  So the bounds are
-``B / A exp(-+ t error)``: never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds are
-these relative ones of *this* A: never below -A.  They show by how much B would change the result of A here; they do not contain
-how the mean of A would vary from log to log.
+The estimate is the ratio of two means, B / A.  Its logarithm has, to first order, the error of the mean of ``b / B - a
+/ A`` (the delta method; Cochran 1977, "Sampling Techniques", section 6.3).  So the bounds are ``B / A exp(-+ t
+error)``: never at or below 0, so that a relative difference is never below -100 %.  In units, the bounds are these
+relative ones of *this* A: never below -A.  They show by how much B would change the result of A here; they do not
+contain how the mean of A would vary from log to log.
 
-The error is the widest of several estimates of how far the values depend on each other.  One is the stationary bootstrap
-with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations show.  The others
-are the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000, "Simulation Modeling and
-Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.  docs/explanation/statistics.md has the
-cost and how often such intervals contain the true value.
+The error is the widest of several estimates of how far the values depend on each other.  One is the stationary
+bootstrap with blocks from the data (:mod:`qbatch.metrics.dependence`), which sees the memory that the autocorrelations
+show.  The others are the means of 5, 10 and 20 equal parts of the log in order (batch means; Law and Kelton 2000,
+"Simulation Modeling and Analysis", section 9.5.3), which see slower changes.  Each has its own Student's t.
+docs/explanation/statistics.md has the cost and how often such intervals contain the true value.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ def difference_estimate(a: Floats, b: Floats, confidence: float = 0.95, *, least
         return found if not is_possible or found.low is None else _cut(found, mean_a, mean_b)
     influence = b / mean_b - a / mean_a
     block = max(block_length(influence), least_block)
-    return _on_ratios(mean_a, mean_b, errors_of(influence, block), confidence, n, block)
+    ratio = math.log(mean_b) - math.log(mean_a)
+    half, p = _widest(errors_of(influence, block), confidence, ratio if mean_a != mean_b else 0.0)
+    low, high = (mean_a * math.expm1(min(ratio + side, _WIDEST)) for side in (-half, half))
+    value = mean_b - mean_a
+    return Estimate(value, min(low, value), max(high, value), p, n, block)
 
 
 def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:
@@ -81,11 +85,7 @@ def replicated_difference(a: Floats, b: Floats, confidence: float = 0.95) -> Est
 
 
 def level_bounds(values: Floats, confidence: float = 0.95, *, least_block: float = 1.0) -> tuple[float, float] | None:
-    """Return the bounds of the mean of values that cannot be negative, never below 0; None if there are too few.
-
-    Raises:
-        ValueError: a value is negative.
-    """
+    """Return the bounds of the mean of values, never below 0; None if there are too few.  A ValueError if one is negative."""
     n = len(values)
     if n < FEWEST:
         return None
@@ -113,21 +113,11 @@ def errors_of(influence: Floats, block: float) -> list[Error]:
     return errors
 
 
-def _on_ratios(a: float, b: float, errors: list[Error], confidence: float, n: int, block: float) -> Estimate:
-    ratio = math.log(b) - math.log(a)
-    half, p = _widest(errors, confidence, ratio if a != b else 0.0)
-    low, high = (a * math.expm1(min(ratio + side, _WIDEST)) for side in (-half, half))
-    value = b - a
-    return Estimate(value, min(low, value), max(high, value), p, n, block)
-
-
 def _widest(errors: list[Error], confidence: float, value: float) -> tuple[float, float]:
     """Return the widest half of an interval by any error, and the largest probability of a value as far from 0."""
     half = max(t_quantile(0.5 + confidence / 2, error.freedom) * error.size for error in errors)
-    if not any(error.size > 0 for error in errors):
-        return half, 1.0 if value == 0 else 0.0
     chances = [t_two_sided(value / error.size, error.freedom) for error in errors if error.size > 0]
-    return half, max(chances)
+    return half, max(chances, default=float(value == 0))
 
 
 def _cut(found: Estimate, a: float, b: float) -> Estimate:

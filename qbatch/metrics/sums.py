@@ -1,8 +1,8 @@
 """Sums of integers that would not fit in 64 bits: exact, whatever the order of the rows.
 
-Microseconds of a year are 45 bits; a million of them, or one of them times the processors of a machine, exceed
-63 bits.  So each time is cut into a high and a low part, each part is summed in blocks that cannot
-overflow, and the blocks are added as Python integers.
+Microseconds of a year are 45 bits; times a million, or times the processors of a machine, they exceed 63.  So each time
+is cut into a high and a low part, each part is summed in blocks that cannot overflow, and the blocks are added as
+Python integers.
 """
 
 from __future__ import annotations

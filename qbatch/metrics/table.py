@@ -1,7 +1,7 @@
 """The table of all metrics: the name, the unit, the meaning and the source of each.
 
-``P`` is the number of processors of the machine, ``n`` the number of counted jobs, ``r`` that of refused jobs; formulas are
-plain ASCII.
+``P`` is the number of processors of the machine, ``n`` the number of counted jobs, ``r`` that of refused jobs; formulas
+are plain ASCII.
 """
 
 from __future__ import annotations

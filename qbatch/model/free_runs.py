@@ -34,16 +34,14 @@ class FreeRuns:
 
     def remove(self, low: int, high: int) -> list[tuple[int, int]]:
         """Take what is free from ``low`` to before ``high``, and return it."""
-        taken = [
-            (max(first, low), min(last, high))
-            for first, last in zip(self.lows, self.highs, strict=True)
-            if first < high and last > low
-        ]
+        runs = [*zip(self.lows, self.highs, strict=True)]
+        taken = [(max(first, low), min(last, high)) for first, last in runs if first < high and last > low]
         for begin, end in taken:
             place = bisect_right(self.lows, begin) - 1
             first, last = self.lows[place], self.highs[place]
-            self.lows[place : place + 1] = [at for at, until in ((first, begin), (end, last)) if at < until]
-            self.highs[place : place + 1] = [until for at, until in ((first, begin), (end, last)) if at < until]
+            left = [(at, until) for at, until in ((first, begin), (end, last)) if at < until]
+            self.lows[place : place + 1] = [at for at, _ in left]
+            self.highs[place : place + 1] = [until for _, until in left]
         return taken
 
     def copy(self) -> FreeRuns:

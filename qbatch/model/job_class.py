@@ -1,9 +1,7 @@
-"""Classes of jobs, and the class that a job is in.
+"""Classes of jobs: a job is in the first with bounds that it keeps; or there are classes of two kinds, ``time`` and ``size``.
 
-A machine file names classes in one of two ways.  With plain classes, a job is in the first one with bounds that it keeps.  With
-classes of two kinds, ``time`` and ``size``, a job is in the smallest of each, and its class is the pair, such as ``lt_mj``.
-
-Source: Chiang and Vernon, Production Job Scheduling for Parallel Shared Memory Systems, 2001, table 1.
+Then a job is in the smallest of each, and its class is the pair, such as ``lt_mj``.  Source: Chiang and Vernon,
+Production Job Scheduling for Parallel Shared Memory Systems, 2001, table 1.
 """
 
 from __future__ import annotations
@@ -57,27 +55,3 @@ class JobClassPair(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """``lt_mj`` for a pair, the plain name otherwise."""
         return self.time.name if self.time is self.size else f"{self.time.name}_{self.size.name}"
-
-
-def class_pairs(classes: tuple[JobClass, ...]) -> tuple[JobClassPair, ...]:
-    """Return every class that a job can be in: plain ones first, then pairs, the time classes of the first size first."""
-    plain = [JobClassPair(each, each) for each in classes if each.kind == "plain"]
-    sizes = [each for each in classes if each.kind == "size"]
-    times = [each for each in classes if each.kind == "time"]
-    return (*plain, *(JobClassPair(time, size) for size in sizes for time in times))
-
-
-def class_of(
-    classes: tuple[JobClass, ...], procs: int, memory: int, estimate: int, cpu_time: int | None = None
-) -> JobClassPair | None:
-    """Return the first class, in the order of the file, with bounds that a job keeps; None if there is none.
-
-    Args:
-        classes: of a machine; those of one kind are in order, the smallest first.
-        procs: processors asked for.
-        memory: bytes asked for, of the whole job.
-        estimate: requested run time in microseconds.
-        cpu_time: requested processor time of each processor in microseconds; the estimate if a job gives only one time.
-    """
-    asked = (procs, memory, estimate, estimate if cpu_time is None else cpu_time)
-    return next((pair for pair in class_pairs(classes) if pair.time.holds(*asked) and pair.size.holds(*asked)), None)

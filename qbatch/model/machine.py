@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from qbatch.model.job_class import JobClass, JobClassPair, class_of, class_pairs
+from qbatch.model.job_class import JobClass, JobClassPair
 
 _MOST_HOSTS = 100_000
 _MOST_MEMORY = 2**60
@@ -109,23 +109,29 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def digest(self) -> str:
         """A short hash of everything that can affect a decision: all but the names of the machine and its hosts."""
-        nameless = msgspec.structs.replace(
-            self, name="", hosts=tuple(msgspec.structs.replace(host, name="") for host in self.hosts)
-        )
-        facts = msgspec.to_builtins(nameless)
+        facts = msgspec.to_builtins(self)
         for host in facts["hosts"]:
+            host["name"] = ""
             if not host["resources"]:  # keeps the digest of results from before hosts had any
                 del host["resources"]
-        return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode(facts | {"name": ""})).hexdigest()[:16]
 
     @cached_property
     def class_pairs(self) -> tuple[JobClassPair, ...]:
-        """Every class that a job can be in, in the order of the file: number 1 is the first."""
-        return class_pairs(self.classes)
+        """Every class that a job can be in, in the order of the file: number 1 is the first.
+
+        Plain classes come first, then pairs, the time classes of the first size first.
+        """
+        plain, times, sizes = ([each for each in self.classes if each.kind == kind] for kind in ("plain", "time", "size"))
+        return (*(JobClassPair(each, each) for each in plain), *(JobClassPair(time, size) for size in sizes for time in times))
 
     def class_of(self, procs: int, memory: int, estimate: int, cpu_time: int | None = None) -> JobClassPair | None:
-        """Return the class of a job (bytes, microseconds), or None if no class accepts it."""
-        return class_of(self.classes, procs, memory, estimate, cpu_time)
+        """Return the first class with bounds that a job keeps (bytes, microseconds), or None if no class accepts it.
+
+        ``cpu_time``: requested processor time of each processor; the estimate if a job gives only one time.
+        """
+        asked = (procs, memory, estimate, estimate if cpu_time is None else cpu_time)
+        return next((pair for pair in self.class_pairs if pair.time.holds(*asked) and pair.size.holds(*asked)), None)
 
 
 def one_host(procs: int) -> Machine:
@@ -134,18 +140,13 @@ def one_host(procs: int) -> Machine:
 
 
 def parse_memory(value: Any) -> int:
-    """Return bytes for ``64``, ``"64GB"``, ``"512 MiB"`` (binary units).
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """Return bytes for ``64``, ``"64GB"``, ``"512 MiB"`` (binary units); a ValueError for anything else."""
     if isinstance(value, bool):
         raise ValueError('a memory size is a number of bytes or a text such as "64GB"')
     if isinstance(value, int) and 0 <= value <= _MOST_MEMORY:
         return value
-    found = (
-        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(value).lower()) if isinstance(value, str) else None
-    )
+    text = value.lower() if isinstance(value, str) else ""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text)
     unit = "" if found is None else found[2] + ("b" if found[2] and not found[2].endswith("b") else "")
     if found is None or unit not in _UNITS:
         raise ValueError(f'{value!r} is not a memory size; write bytes or a text such as "64GB"')

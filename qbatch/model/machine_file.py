@@ -1,8 +1,6 @@
 """The machine file: a machine described in TOML, read with errors that name key and line, and written.
 
-Format: ``schema = 1``, ``[[host]]`` tables (names expand: ``n[01-64]``), ``[[class]]`` tables, ``single_host``, ``per_user``
-(docs/design.md, "What the outside sees"; docs/reference/machine-file.md has every key).  A daemon's configuration may
-contain the same tables.
+docs/reference/machine-file.md has every key.  A daemon's configuration may contain the same tables.
 """
 
 from __future__ import annotations
@@ -45,19 +43,12 @@ def parse_machine(text: str, source: str) -> Machine:
 
 
 def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
-    """Return the machine of tables inside a larger text, such as a daemon's configuration.
-
-    Raises:
-        InputError: see :func:`parse_machine`.
-    """
+    """Return the machine of tables inside a larger text, such as a daemon's configuration; errors as in :func:`parse_machine`."""
     reader = _MachineReader(text)
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
-        way_out = f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top'
-        raise reader.error("schema", way_out, None, document)
-    single_host = document.get("single_host", False)
-    if not isinstance(single_host, bool):
-        raise reader.error("single_host", "must be true or false", None, document)
+        raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top', None, document)
+    single_host = reader.truth(document, "single_host")
     class_tables = text.tables("class", document)
     kinds = {each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)}
     hosts: list[Host] = []
@@ -70,19 +61,15 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
             hosts.append(host)
     if not hosts:
         raise reader.error("host", "there is no host; add a [[host]] table with name and cpus")
-    if not single_host and len(hosts) > 1 and any(host.memory for host in hosts):
-        entry = next(each for each in text.tables("host", document) if each.get("memory"))
-        reason = "counts only if a job stays inside one host; write single_host = true or leave memory out"
-        raise reader.error("memory", reason, None, entry)
-    if not single_host and len(hosts) > 1 and any(host.resources for host in hosts):
-        entry = next(each for each in text.tables("host", document) if each.get("resources"))
-        reason = "count only if a job stays inside one host; write single_host = true (others are not supported yet)"
-        raise reader.error("resources", reason, None, entry)
+    for key, reason in (
+        ("memory", "counts only if a job stays inside one host; write single_host = true or leave memory out"),
+        ("resources", "count only if a job stays inside one host; write single_host = true (others are not supported yet)"),
+    ):
+        if not single_host and len(hosts) > 1 and any(getattr(host, key) for host in hosts):
+            raise reader.error(key, reason, None, next(each for each in text.tables("host", document) if each.get(key)))
     places = seen | {host.pool for host in hosts}
     classes = tuple(reader.job_class(entry, places) for entry in class_tables)
-    reader.check_names(classes, class_tables)
-    reader.check_kinds(classes, class_tables)
-    reader.check_reach(classes, class_tables)
+    reader.check_classes(classes, class_tables)
     per_user = reader.whole(document, "per_user", 1)
     return Machine(tuple(hosts), single_host, classes, reader.text(document, "name", ""), per_user=per_user)
 
@@ -91,9 +78,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
     """Return the lines of a machine in TOML; ``table``: the name of the table around them, if there is one."""
     inside = f"{table}." if table else ""
     lines = [f"[{table}]"] if table else []
-    lines += _lines(
-        schema=SCHEMA, name=machine.name or None, single_host=machine.single_host, per_user=machine.per_user
-    )
+    lines += _lines(schema=SCHEMA, name=machine.name or None, single_host=machine.single_host, per_user=machine.per_user)
     for host in machine.hosts:
         lines += ["", f"[[{inside}host]]"]
         lines += _lines(name=host.name, cpus=host.cpus, memory=host.memory, pool=host.pool, serves=host.serves or None)
@@ -106,9 +91,7 @@ def machine_as_toml(machine: Machine, table: str = "") -> list[str]:
                  if (value := getattr(each, name)) is not None}  # fmt: skip
         plain = {name: getattr(each, name) for name in ("procs", "memory", "per_host", "limit", "per_user")}
         kind = None if each.kind == "plain" else each.kind
-        lines += _lines(
-            name=each.name, kind=kind, **plain, **times, hosts=each.hosts or None, goes_first=each.goes_first
-        )
+        lines += _lines(name=each.name, kind=kind, **plain, **times, hosts=each.hosts or None, goes_first=each.goes_first)
     return lines
 
 
@@ -144,15 +127,19 @@ class _MachineReader:
             raise self.error(key, text, None, table)
         return value
 
+    def truth(self, table: dict[str, Any], key: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            raise self.error(key, "must be true or false", None, table)
+        return value
+
     def text(self, table: dict[str, Any], key: str, default: str) -> str:
-        """Return a text, or the default if the key is absent."""
         value = table.get(key, default)
         if not isinstance(value, str):
             raise self.error(key, f"{value!r} is not a text; put it in quotes", None, table)
         return value
 
     def memory(self, table: dict[str, Any]) -> int | None:
-        """Return a memory size in bytes, or None if the key is absent."""
         if "memory" not in table:
             return None
         try:
@@ -177,9 +164,8 @@ class _MachineReader:
         serves, limits = self.names(table, "serves", set(classes), "class"), self.limits(table, set(classes))
         for each in serves:
             if classes[each] == "time":
-                sizes = [other for other, kind in classes.items() if kind == "size"]
-                there = f" (there are {', '.join(sizes)})" if sizes else ""
-                text = f"{each!r} is a time class; a host serves size classes{there}"
+                sizes = ", ".join(other for other, kind in classes.items() if kind == "size")
+                text = f"{each!r} is a time class; a host serves size classes{f' (there are {sizes})' if sizes else ''}"
                 raise self.error("serves", text, each, table)
         return [Host(each, cpus, memory, pool, serves, limits, self.resources(table)) for each in names]
 
@@ -198,33 +184,32 @@ class _MachineReader:
                 raise self.error(key, f"there is no {noun} {name!r}{suggestion(name, known)}", name, table)
 
     def limits(self, table: dict[str, Any], classes: set[str]) -> tuple[tuple[str, int], ...]:
-        """Return the limits of running jobs on a host, by class."""
         limits = table.get("limits", {})
         if not isinstance(limits, dict):
             text = "must be a table of a number for each class, such as { large = 3, medium = 4 }"
             raise self.error("limits", text, None, table)
         self.check_known(table, "limits", list(limits), classes, "class")
-        for name, most in limits.items():
-            if isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= 2**31 - 1:
-                text = f"{name} = {most!r} is not a whole number from 0 to {2**31 - 1}"
-                raise self.error("limits", text, name, table)
+        self.check_amounts(table, "limits", limits, 2**31 - 1)
         return tuple(limits.items())
 
+    def check_amounts(self, table: dict[str, Any], key: str, amounts: dict[str, Any], most: int) -> None:
+        """Refuse an amount that is not a whole number up to ``most``."""
+        for name, many in amounts.items():
+            if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= most:
+                raise self.error(key, f"{name} = {many!r} is not a whole number from 0 to {most}", name, table)
+
     def resources(self, table: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-        """Return a host's amounts of resources other than processors and memory."""
         resources = table.get("resources", {})
         if not isinstance(resources, dict):
             raise self.error("resources", "must be a table of a number for each name, such as { gpu = 2 }", None, table)
-        for name, many in resources.items():
+        for name in resources:
             if name.lower() in _OWN_KEYS:
                 own = _OWN_KEYS[name.lower()]
                 raise self.error("resources", f"{name!r} has a key of its own; write {own} = ... in [[host]]", name, table)
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
                 text = f"{name!r} is not a name; write letters, digits, - and _, such as gpu (types of it are not supported yet)"
                 raise self.error("resources", text, name, table)
-            if isinstance(many, bool) or not isinstance(many, int) or not 0 <= many <= _MOST_OF_A_RESOURCE:
-                text = f"{name} = {many!r} is not a whole number from 0 to {_MOST_OF_A_RESOURCE}"
-                raise self.error("resources", text, name, table)
+        self.check_amounts(table, "resources", resources, _MOST_OF_A_RESOURCE)
         return tuple(resources.items())
 
     def job_class(self, table: dict[str, Any], hosts: set[str]) -> JobClass:
@@ -237,49 +222,34 @@ class _MachineReader:
         if kind not in ("plain", *_KINDS):
             text = f"{kind!r} is not a kind of class; use one of {', '.join(_KINDS)}, or leave it out"
             raise self.error("kind", text, None, table)
-        goes_first = table.get("goes_first", False)
-        if not isinstance(goes_first, bool):
-            raise self.error("goes_first", "must be true or false", None, table)
+        goes_first = self.truth(table, "goes_first")
         bounds = {"time": ("procs", "memory"), "size": ("time", "cpu_time", "reserve_wait")}
         for key in bounds.get(kind, ()):
             if key in table:
-                text = f"bounds no class of the kind {kind!r}; leave it out of {name!r}"
-                raise self.error(key, text, None, table)
+                raise self.error(key, f"bounds no class of the kind {kind!r}; leave it out of {name!r}", None, table)
+        procs, memory, time = self.whole(table, "procs", 1), self.memory(table), self.seconds(table, "time", 1)
+        limits = {key: self.whole(table, key, 1) for key in ("per_host", "limit", "per_user")}
+        reserve_wait, places = self.seconds(table, "reserve_wait", 0), self.names(table, "hosts", hosts, "host or pool")
+        cpu_time = self.seconds(table, "cpu_time", 1)
         return JobClass(
-            name,
-            self.whole(table, "procs", 1),
-            self.memory(table),
-            self.seconds(table, "time", 1),
-            self.whole(table, "per_host", 1),
-            self.whole(table, "limit", 1),
-            self.whole(table, "per_user", 1),
-            self.seconds(table, "reserve_wait", 0),
-            self.names(table, "hosts", hosts, "host or pool"),
-            self.seconds(table, "cpu_time", 1),
-            kind,
-            goes_first,
-        )
+            name, procs, memory, time, **limits, reserve_wait=reserve_wait, hosts=places, cpu_time=cpu_time, kind=kind,
+            goes_first=goes_first,
+        )  # fmt: skip
 
     def seconds(self, table: dict[str, Any], key: str, least: int) -> int | None:
         """Return whole seconds as microseconds, or None if the key is absent."""
         value = self.whole(table, key, least, " of seconds", "; ten minutes, for example, are 600")
         return None if value is None else value * _SECOND
 
-    def check_names(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse a name that two classes share."""
-        seen: set[str] = set()
-        for each, table in zip(classes, tables, strict=True):
-            if each.name in seen:
-                raise self.error("name", f"the class {each.name!r} appears twice", None, table)
-            seen.add(each.name)
-
-    def check_kinds(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse classes that form no pairs: a kind is missing or mixed with plain classes, or the order is wrong."""
+    def check_classes(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
+        """Refuse classes that share a name, and those that form no pairs: a kind is missing or mixed with plain classes, or the
+        order is wrong.  Refuse a class that no job can be in: one before it of its kind takes every job that keeps its bounds."""
+        for place, each in enumerate(classes):
+            if any(each.name == before.name for before in classes[:place]):
+                raise self.error("name", f"the class {each.name!r} appears twice", None, tables[place])
         paired = [each for each in classes if each.kind != "plain"]
-        if not paired:
-            return
         odd = next((place for place, each in enumerate(classes) if each.kind == "plain"), 0)
-        for kind in _KINDS:
+        for kind in _KINDS if paired else ():
             same = [each for each in classes if each.kind == kind]
             if not same or len(paired) < len(classes):
                 text = "classes are all plain, or each is of the kind time or size, with both kinds there"
@@ -289,15 +259,10 @@ class _MachineReader:
                        for before, after in zip(_bounds(one), _bounds(next_one), strict=True)):  # fmt: skip
                     text = f"the class {next_one.name!r} is below {one.name!r}: smallest first"
                     raise self.error("name", text, None, tables[classes.index(next_one)])
-
-    def check_reach(self, classes: tuple[JobClass, ...], tables: list[dict[str, Any]]) -> None:
-        """Refuse a class that no job can be in: one before it of its kind takes every job that keeps its bounds."""
         for place, each in enumerate(classes):
-            for before in classes[:place]:
+            for before in (before for before in classes[:place] if before.kind == each.kind):
                 pairs = zip(_bounds(before), _bounds(each), strict=True)
-                if before.kind == each.kind and all(
-                    wide is None or (bound is not None and bound <= wide) for wide, bound in pairs
-                ):
+                if all(wide is None or (bound is not None and bound <= wide) for wide, bound in pairs):
                     text = f"no job can be in the class {each.name!r}: {before.name!r} comes before it and takes all of its"
                     raise self.error("name", f"{text} jobs; put the smaller one first", None, tables[place])
 

@@ -44,7 +44,6 @@ class _InRange(msgspec.Struct, frozen=True):
         return float(text) if text.isascii() and "_" not in text else math.nan
 
     def text(self, value: float) -> str:
-        """Return a value as it is written."""
         return f"{value:.15g}"
 
 
@@ -55,7 +54,6 @@ class Whole(_InRange, frozen=True):
 
     @staticmethod
     def number(text: str) -> float:
-        """Return the number in a text, or raise ``ValueError``."""
         return int(text) if text.isascii() else math.nan
 
 
@@ -72,11 +70,9 @@ class Memory(_InRange, frozen=True):
 
     @staticmethod
     def number(text: str) -> float:
-        """Return the bytes in a text, or raise ``ValueError``."""
         return parse_memory(int(text) if text.isdecimal() and text.isascii() else text)
 
     def text(self, value: float) -> str:
-        """Return an amount as a whole number of the largest possible unit."""
         return memory_text(int(value))
 
 
@@ -94,7 +90,6 @@ class Choice(msgspec.Struct, frozen=True):
         return ", ".join(self.choices)
 
     def text(self, value: str) -> str:
-        """Return a value as it is written."""
         return value
 
     def read(self, text: str, where: str) -> str:

@@ -1,8 +1,7 @@
 """The progress of a job: its work so far, its current run, and when its work will be done.
 
-Work is processors times time, in processor-microseconds; speedup is linear.  A job that runs for ``run`` microseconds on
-the ``asked`` processors that it asks for takes ``run * asked`` of it.  The engine counts by the estimate, an executor by the
-real run; both use this module.
+Work is processors x time, in processor-microseconds; speedup is linear.  The engine counts by the estimate, an executor
+by the real run; both use this module.
 """
 
 from __future__ import annotations

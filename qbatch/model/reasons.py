@@ -7,7 +7,6 @@ import msgspec
 COULD_START = "could-start-now"
 """The code that no explanation may carry after a pass."""
 
-
 INSTANTS = ("next_slice", "slice_end", "planned", "shadow", "expected_end", "at", "not_before")
 """Names of numbers that are instants: a text gives them in seconds of the clock, as ``{number / 1e6:.15g} s``."""
 

@@ -1,8 +1,7 @@
 """A workload ready to run and the record of a finished run, as columns.
 
-They are in the lowest package, so that metrics, reports and the referee do not need replay.  A *row* is a job's
-number in order of sequence: its rank by (submit, job number, line).  Times are integer microseconds on the
-log's own clock, not re-zeroed.
+A *row* is a job's number in order of sequence: its rank by (submit, job number, line).  Times are integer microseconds
+on the log's own clock, not re-zeroed.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qbatch.model.spans import Spans, moved_pieces, queued_again, rows_in_pieces, with_pieces
+from qbatch.model.spans import Spans, queued_again, rows_in_pieces, with_pieces
 
 Int64Array = NDArray[np.int64]
 Int8Array = NDArray[np.int8]
@@ -136,7 +135,7 @@ class Schedule:
     discarded (0), in order of end.  ``host``: the (last) host of each row, -1 for none, if the machine has
     several and each job is inside one; else None.  ``rejected``: the refused jobs, by row; for those read from job
     rows the instant is that of their submission.  ``broken``: how often a promise to each row was taken back or not kept; None
-    if that never happened, or is unknown.  ``told_pieces``: ``piece_count`` as read from job rows without execution intervals;
+    if that never happened, or is unknown.  ``read_piece_count``: ``piece_count`` as job rows without execution intervals have it;
     None if ``pieces`` holds them all.  ``predicted``: the run time predicted for each job at its submission,
     microseconds, -1 for jobs without a prediction; None if nothing was predicted.
     """
@@ -153,7 +152,7 @@ class Schedule:
     host: Int64Array | None = None
     rejected: tuple[Rejection, ...] = ()
     broken: Int64Array | None = None
-    told_pieces: Int64Array | None = None
+    read_piece_count: Int64Array | None = None
     predicted: Int64Array | None = None
 
     def __len__(self) -> int:
@@ -167,15 +166,16 @@ class Schedule:
     @property
     def piece_count(self) -> Int64Array:
         """The number of execution intervals of each row: 0 for one interval on the requested processors, -1 if unknown."""
-        if self.told_pieces is not None:
-            return self.told_pieces
+        if self.read_piece_count is not None:
+            return self.read_piece_count
         rows = np.empty(0, np.int64) if self.pieces is None else self.pieces[:, 0]
         return np.bincount(rows, minlength=len(self)).astype(np.int64)
 
     @property
     def is_in_pieces(self) -> BoolArray:
         """The rows with several execution intervals or other processors than requested, as a mask."""
-        return rows_in_pieces(self.pieces, len(self)) if self.told_pieces is None else np.asarray(self.told_pieces > 0)
+        count = self.read_piece_count
+        return rows_in_pieces(self.pieces, len(self)) if count is None else np.asarray(count > 0)
 
     @property
     def lacks_pieces(self) -> BoolArray:
@@ -207,14 +207,13 @@ class Schedule:
         places[rows] = np.arange(len(rows))
         columns: dict[str, Any] = {name: getattr(self, name) for name in _SCHEDULE_COLUMNS}
         kept: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
-        return replace(
-            self,
-            workload=self.workload.only(rows),
-            **kept,
-            queue_max=None,
-            pieces=moved_pieces(self.pieces, places),
-            rejected=tuple(each._replace(row=int(places[each.row])) for each in self.rejected if places[each.row] >= 0),
-        )
+        rejected = tuple(each._replace(row=int(places[each.row])) for each in self.rejected if places[each.row] >= 0)
+        pieces = self.pieces
+        if pieces is not None:  # their rows change, too
+            pieces = np.column_stack([places[pieces[:, 0]], pieces[:, 1:]])
+            pieces = pieces[pieces[:, 0] >= 0]
+            pieces = pieces if len(pieces) else None
+        return replace(self, workload=self.workload.only(rows), **kept, queue_max=None, pieces=pieces, rejected=rejected)
 
     def only_ran(self) -> Schedule:
         """Return the schedule of the jobs that ran, without those that were rejected; itself if there are none."""
@@ -226,21 +225,21 @@ class Schedule:
         return rows[np.argsort(self.start[rows], kind="stable")]
 
 
-_SCHEDULE_COLUMNS = ("start", "kind", "promise", "first_promise", "end", "host", "broken", "told_pieces", "predicted")
+_SCHEDULE_COLUMNS = ("start", "kind", "promise", "first_promise", "end", "host", "broken", "read_piece_count", "predicted")
 
 
-def finished_run(policy: str, **told: Any) -> Schedule:
+def finished_run(policy: str, **given: Any) -> Schedule:
     """Return a schedule with only some columns and facts; the others are absent.
 
-    ``told``: columns and facts of ``Workload`` and ``Schedule`` by name, the columns in order of sequence; required are number,
+    ``given``: columns and facts of ``Workload`` and ``Schedule`` by name, the columns in order of sequence; required are number,
     submit, start, end, procs, estimate and run.
     """
-    count = len(told["submit"])
+    count = len(given["submit"])
     absent = np.broadcast_to(np.int64(-1), count)
     known: dict[str, Any] = {
-        "name": "", "procs_total": 0, "logged_run": told["run"], "memory": np.broadcast_to(np.int64(0), count),
+        "name": "", "procs_total": 0, "logged_run": given["run"], "memory": np.broadcast_to(np.int64(0), count),
         "user": absent, "group": absent, "queue": absent, "counted": np.ones(count, np.bool_), "log_row": np.arange(count),
-        "kind": np.broadcast_to(np.int8(-1), count), "promise": absent, "first_promise": absent, **told,
+        "kind": np.broadcast_to(np.int8(-1), count), "promise": absent, "first_promise": absent, **given,
     }  # fmt: skip
     of_run = {each.name: known.pop(each.name) for each in fields(Schedule) if each.name in known}
     return Schedule(Workload(**known), policy, **of_run)

@@ -33,10 +33,10 @@ def most_at_once(begin: Int64Array, end: Int64Array, procs: Int64Array) -> Peak:
     return most if widest < 0 or procs[widest] <= most.procs else Peak(int(procs[widest]), int(begin[widest]))
 
 
-def too_small(option: str, told: int, what: str, peak: Peak, when: str, unit: str = "processors") -> str:
+def too_small(option: str, given: int, what: str, peak: Peak, when: str, unit: str = "processors") -> str:
     """Return why a machine of the size given by an option cannot be the one on which something ran."""
     return (
-        f"{option} {told}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; give "
+        f"{option} {given}: {what} has {peak.procs} {unit} in use at once ({when}), which a smaller machine does not have; give "
         f"{peak.procs} or more, or leave it out"
     )
 
@@ -71,16 +71,6 @@ def rows_in_pieces(pieces: Int64Array | None, count: int) -> NDArray[np.bool_]:
     return mask
 
 
-def moved_pieces(pieces: Int64Array | None, places: Int64Array) -> Int64Array | None:
-    """Return the execution intervals of some jobs, with their new rows; -1 leaves a job out, and None means no intervals."""
-    if pieces is None:
-        return None
-    moved = pieces.copy()
-    moved[:, 0] = places[pieces[:, 0]]
-    moved = moved[moved[:, 0] >= 0]
-    return moved if len(moved) else None
-
-
 def queued_again(first: Spans, pieces: Int64Array, procs: Int64Array) -> Spans:
     """Return the first stays in the queue, followed by those from a discarded execution interval to the next of its job.
 
@@ -89,7 +79,5 @@ def queued_again(first: Spans, pieces: Int64Array, procs: Int64Array) -> Spans:
     ordered = pieces[np.lexsort((pieces[:, 2], pieces[:, 1], pieces[:, 0]))]
     job, begin, end, kept = ordered[:, 0], ordered[:, 1], ordered[:, 2], ordered[:, 5]
     is_again = np.flatnonzero((job[:-1] == job[1:]) & (kept[:-1] == 0))
-    again = Spans(
-        job[is_again], end[is_again], begin[is_again + 1], procs[job[is_again]], np.full(len(is_again), -1)
-    )
+    again = Spans(job[is_again], end[is_again], begin[is_again + 1], procs[job[is_again]], np.full(len(is_again), -1))
     return Spans(*(np.concatenate(both) for both in zip(first, again, strict=True)))

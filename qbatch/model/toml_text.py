@@ -10,15 +10,7 @@ from qbatch.model.errors import InputError
 
 
 class TomlText:
-    """A decoded text; ``document`` holds its tables.
-
-    Args:
-        text: the TOML.
-        source: the name of the text in errors.
-
-    Raises:
-        InputError: it is not valid TOML.
-    """
+    """A decoded text; ``document`` holds its tables.  An InputError if it is not valid TOML; ``source``: its name in errors."""
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source

@@ -17,7 +17,8 @@ from typing import Any
 
 from qbatch.metrics.interval import interval, t_quantile
 from qbatch.papers.replicas import Number, Values, by_point, difference, ratio_of_means
-from qbatch.simulation.network_run import NetworkMeasures, NetworkRun, QueueRules
+from qbatch.policies.task_queues import QueueRules
+from qbatch.simulation.network_run import NetworkMeasures, NetworkRun
 from qbatch.workloads.network import Network
 
 # ------------------------------------------------------------------------------------------------ what the paper prints

@@ -26,8 +26,8 @@ from qbatch.model.record import MICROSECONDS, BoolArray, Int64Array, Schedule, W
 from qbatch.papers.logs import machine_words, name_by_file
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
+from qbatch.simulation.drivers import responses_of
 from qbatch.simulation.prepare import choose_procs
-from qbatch.simulation.reference import responses_of
 from qbatch.workloads import Log, generate_log, read_log
 from qbatch.workloads.transform import duplicated, exact_estimates, expanded, packed_set, sized, taken, with_deadlines
 from qbatch.workloads.transform.load import can_run

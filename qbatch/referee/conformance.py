@@ -80,17 +80,10 @@ class Conformance:
 
         start, run = column([run.start for _, run in pairs]), column([run.run for _, run in pairs])
         return finished_run(
-            "",
-            name=self.name,
-            procs_total=self.procs,
-            number=column([job.number for job, _ in pairs], 1),
-            submit=column([job.submit for job, _ in pairs]),
-            start=start,
-            end=start + run,
-            procs=column([job.procs for job, _ in pairs], 1),
-            estimate=column([job.estimate or job.run for job, _ in pairs]),
-            run=run,
-        )
+            "", name=self.name, procs_total=self.procs, number=column([job.number for job, _ in pairs], 1),
+            submit=column([job.submit for job, _ in pairs]), start=start, end=start + run, run=run,
+            procs=column([job.procs for job, _ in pairs], 1), estimate=column([job.estimate or job.run for job, _ in pairs]),
+        )  # fmt: skip
 
     def swf(self, runs: Sequence[ConformanceRun | None] | None = None, *notes: str) -> bytes:
         """Return the workload as SWF; with ``runs`` the schedule: waits, run times, allocated processors, status."""
@@ -134,18 +127,10 @@ def _parse(name: str, text: str) -> Conformance:
         else:
             word, _, rest = line[1:].strip().partition(" ")
             said.setdefault(word.rstrip(":"), []).append(rest)
+    trap, about, procs = said["trap"][0], " ".join(said["about"]), int(said["MaxProcs"][0])
     expected = {policy: _runs(jobs, starts) for policy, *starts in map(str.split, said["expect"])}
     wrong = [Wrong(policy, code, _runs(jobs, starts)) for policy, code, *starts in map(str.split, said["wrong"])]
-    return Conformance(
-        name=name,
-        trap=said["trap"][0],
-        about=" ".join(said["about"]),
-        procs=int(said["MaxProcs"][0]),
-        jobs=tuple(jobs),
-        expected=expected,
-        wrong=tuple(wrong),
-        text=text,
-    )
+    return Conformance(name, trap, about, procs, tuple(jobs), expected, tuple(wrong), text)
 
 
 def _runs(jobs: Sequence[ConformanceJob], words: Sequence[str]) -> tuple[ConformanceRun | None, ...]:
@@ -200,7 +185,9 @@ def write_conformance(directory: str | Path) -> int:
     """
     target = Path(directory)
     workloads = conformance_workloads()
-    files = {"README.txt": (_README + "\n".join(_listing(workloads)) + "\n").encode()}
+    width = max(len(each.name) for each in workloads)
+    listed = "".join(f"{each.name:<{width}}  {each.trap}\n" for each in workloads)
+    files = {"README.txt": (_README + listed).encode()}
     table = ["workload,policy,job_id,start"]
     for each in workloads:
         files[f"{each.name}.txt"] = each.text.encode()
@@ -226,8 +213,3 @@ def write_conformance(directory: str | Path) -> int:
 
 def _file_name(*parts: str) -> str:
     return ".".join(part.replace(":", "-").replace("=", "-") for part in parts) + ".swf"
-
-
-def _listing(workloads: Sequence[Conformance]) -> list[str]:
-    width = max(len(each.name) for each in workloads)
-    return [f"{each.name:<{width}}  {each.trap}" for each in workloads]

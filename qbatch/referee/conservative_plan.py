@@ -1,15 +1,15 @@
 """The checks of conservative backfilling, as far as a finished schedule shows its plan.
 
 A plan moves only when a job ends early, and then only forward.  So the place of a waiting job in the plan is known
-during two spans.  From its arrival to the first early end after it, it is its first promise; from the last early end before
-its start, it is its start.  Where every waiting job's place is known, the first promise of an arriving job follows: it is the
-earliest start among the running jobs, by their estimates, and these places.  Otherwise the rows must contain it.
+during two spans.  From its arrival to the first early end after it, it is its first promise; from the last early end
+before its start, it is its start.  Where every waiting job's place is known, the first promise of an arriving job
+follows: it is the earliest start among the running jobs, by their estimates, and these places.  Otherwise the rows must
+contain it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,16 +60,17 @@ class PlanCheck:
             begins = done.start[there].copy()
             begins[waits] = places
             if is_known:
-                found = _earliest(
-                    _Bookings(begins, begins + self.booked[there], done.workload.procs[there]),
-                    done.workload.procs_total - int(done.workload.procs[row]),
-                    int(self.booked[row]),
-                    now,
-                )
+                most_used = done.workload.procs_total - int(done.workload.procs[row])
+                spans = begins, begins + self.booked[there], done.workload.procs[there]
+                found = _earliest(*spans, most_used, int(self.booked[row]), now)
                 self.derived += 1
-                yield from self._compared(row, found)
                 if promised[row] == ABSENT:
                     promised[row] = found
+                first = int(done.first_promise[row])
+                if first not in (ABSENT, found):
+                    number, earliest = int(done.workload.number[row]), seconds(found)
+                    text = f"job {number} was promised {seconds(first)} at its arrival; the earliest start was {earliest}"
+                    yield Breach("wrong-promise", now, (number,), text)
             if promised[row] != ABSENT:
                 self.promised += 1
                 is_unmoved = first_sweep[row] > done.start[row] and first_late[row] > done.start[row]
@@ -90,26 +91,16 @@ class PlanCheck:
         places = np.where(has_stayed, promised[rows], start)
         return places, bool((has_stayed | has_settled).all())
 
-    def _compared(self, row: int, found: int) -> Iterator[Breach]:
-        """Compare the recorded first promise, if there is one, with the earliest start in the plan."""
-        done = self.done
-        told = int(done.first_promise[row])
-        if told not in (ABSENT, found):
-            number = int(done.workload.number[row])
-            text = f"job {number} was promised {seconds(told)} at its arrival; the earliest start was {seconds(found)}"
-            yield Breach("wrong-promise", int(done.workload.submit[row]), (number,), text)
-
     def _kept(self, row: int, promise: int, is_unmoved: bool) -> Iterator[Breach]:
         done = self.done
         number, start = int(done.workload.number[row]), int(done.start[row])
         if start > promise and (done.promise[row] == ABSENT or start <= done.promise[row]):
-            is_told = done.first_promise[row] != ABSENT
-            source = "was promised" if is_told else "by the plan at its arrival was to start by"
+            is_recorded = done.first_promise[row] != ABSENT
+            source = "was promised" if is_recorded else "by the plan at its arrival was to start by"
             text = f"job {number} {source} {seconds(promise)}, and started at {seconds(start)}"
             yield Breach("promise-broken", promise, (number,), text)
         elif start < promise and is_unmoved:
-            place = f"before its place at {seconds(promise)}, and no job ended early"
-            text = f"job {number} started at {seconds(start)}, {place}"
+            text = f"job {number} started at {seconds(start)}, before its place at {seconds(promise)}, and no job ended early"
             yield Breach("plan-left", start, (number,), text)
 
     def _idleness(self) -> Iterator[Breach]:
@@ -122,15 +113,17 @@ class PlanCheck:
         if not len(self.sweeps):
             return
         by_start, by_end = np.argsort(done.start, kind="stable"), np.argsort(done.end, kind="stable")
-        starts, begun = done.start[by_start], np.concatenate([[0], np.cumsum(done.workload.procs[by_start])])
-        ends, ended = done.end[by_end], np.concatenate([[0], np.cumsum(done.workload.procs[by_end])])
-        used = begun[np.searchsorted(starts, self.sweeps, "right")] - ended[np.searchsorted(ends, self.sweeps, "right")]
+        starts, taken_by = done.start[by_start], np.concatenate([[0], np.cumsum(done.workload.procs[by_start])])
+        ends, freed_by = done.end[by_end], np.concatenate([[0], np.cumsum(done.workload.procs[by_end])])
+        used = taken_by[np.searchsorted(starts, self.sweeps, "right")] - freed_by[np.searchsorted(ends, self.sweeps, "right")]
         brief = np.flatnonzero(done.end <= done.start)  # they end in a further round of that instant and count as still running
         named: set[int] = set()
         for at, taken in zip(self.sweeps.tolist(), used.tolist(), strict=True):
             free = done.workload.procs_total - taken - int(done.workload.procs[brief[done.start[brief] == at]].sum())
             limit = min(_next(self.sweeps, at, "right"), _next(self.late_sweeps, at, "left"))
-            row = self._next_start(by_start, int(np.searchsorted(starts, at, "right")), at, limit)
+            # The next job to start before the limit, of those submitted before this instant.
+            begun, over = np.searchsorted(starts, at, "right"), np.searchsorted(starts, limit, "left")
+            row = next((row for row in map(int, by_start[begun:over]) if done.workload.submit[row] < at), -1)
             if row >= 0 and done.workload.procs[row] <= free and row not in named:
                 named.add(row)
                 number, start = int(done.workload.number[row]), seconds(int(done.start[row]))
@@ -140,34 +133,15 @@ class PlanCheck:
                 )
                 yield Breach("needless-wait", at, (number,), text)
 
-    def _next_start(self, by_start: Int64Array, place: int, at: int, limit: int) -> int:
-        """Return the next job to start before the limit, of those submitted before an instant; -1 for none."""
-        done = self.done
-        while place < len(by_start):
-            row = int(by_start[place])
-            if done.start[row] >= limit:
-                return -1
-            if done.workload.submit[row] < at:
-                return row
-            place += 1
-        return -1
 
+def _earliest(begin: Int64Array, end: Int64Array, procs: Int64Array, most_used: int, duration: int, now: int) -> int:
+    """Return the first instant, from now on, from which at most ``most_used`` processors are booked for a duration.
 
-@dataclass(frozen=True, slots=True)
-class _Bookings:
-    """Processors taken in half-open spans."""
-
-    begin: Int64Array
-    end: Int64Array
-    procs: Int64Array
-
-
-def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> int:
-    """Return the first instant, from now on, from which at most ``most_used`` processors are booked for a duration."""
-    lasting = bookings.end > now
-    begin = np.maximum(bookings.begin[lasting], now)
-    at = np.concatenate([[now], begin, bookings.end[lasting]])
-    change = np.concatenate([[0], bookings.procs[lasting], -bookings.procs[lasting]])
+    ``begin``, ``end``, ``procs``: the half-open spans in which processors are booked.
+    """
+    lasting = end > now
+    at = np.concatenate([[now], np.maximum(begin[lasting], now), end[lasting]])
+    change = np.concatenate([[0], procs[lasting], -procs[lasting]])
     order = np.argsort(at, kind="stable")
     at, used = at[order], np.cumsum(change[order])
     last = np.append(at[1:] > at[:-1], True)  # of each instant, the level after all its changes
@@ -181,8 +155,7 @@ def _earliest(bookings: _Bookings, most_used: int, duration: int, now: int) -> i
 
 def _first(instants: Int64Array, after: Int64Array, side: str) -> Int64Array:
     """Return for each instant the first of the sorted instants after it (``left``: at or after it)."""
-    places = np.searchsorted(instants, after, side)  # type: ignore[call-overload]
-    found: Int64Array = np.append(instants, NEVER)[places]
+    found: Int64Array = np.append(instants, NEVER)[np.searchsorted(instants, after, side)]  # type: ignore[call-overload]
     return found
 
 

@@ -20,12 +20,12 @@ def check_times(done: Schedule, *, is_killing: bool) -> Iterator[Breach]:
     Source: docs/design.md, "The meaning of one instant"; Standard Workload Format 2.2, fields 1 to 4 and 9.
     """
     for row in _rows(done.start < done.workload.submit):
-        yield _breach(
-            done, row, "early-start", done.start[row], f"started before its submission at {seconds(done.workload.submit[row])}"
-        )
+        text = f"started before its submission at {seconds(done.workload.submit[row])}"
+        yield _breach(done, row, "early-start", done.start[row], text)
     for row in _rows((done.end != done.start + done.workload.run) & ~done.is_in_pieces):
-        says = f"ends at {seconds(done.end[row])}, but its start and its run time of {seconds(done.workload.run[row])} say "
-        yield _breach(done, row, "wrong-end", done.start[row], f"{says}{seconds(done.start[row] + done.workload.run[row])}")
+        run = done.workload.run[row]
+        says = f"its start and its run time of {seconds(run)} say {seconds(done.start[row] + run)}"
+        yield _breach(done, row, "wrong-end", done.start[row], f"ends at {seconds(done.end[row])}, but {says}")
     if is_killing:
         for row in _rows(done.workload.run > done.workload.estimate):
             text = f"ran for {seconds(done.workload.run[row])}, beyond its estimate of {seconds(done.workload.estimate[row])}"
@@ -46,27 +46,21 @@ def check_capacity(done: Schedule, host_cpus: Sequence[int] = ()) -> Iterator[Br
     for row in _rows(done.workload.procs > done.workload.procs_total):
         text = f"runs on {processors(int(done.workload.procs[row]))}, but the machine has {done.workload.procs_total}"
         yield _breach(done, row, "capacity", done.start[row], text)
-    spans = _held(done)
+    # The processors held over time, by the jobs for which that is known.
+    rows = np.flatnonzero(~done.is_in_pieces)
+    host = np.full(len(done), -1) if done.host is None else done.host
+    whole = Spans(rows, done.start[rows], done.end[rows], done.workload.procs[rows], host[rows])
+    spans = with_pieces(whole, done.pieces)
     spans = spans.only((spans.end > spans.begin) & (done.workload.procs[spans.job] <= done.workload.procs_total))
     yield from _overuse(done, spans, done.workload.procs_total, "")
     for host, cpus in enumerate(host_cpus):
         yield from _overuse(done, spans.only(spans.host == host), cpus, f" of host {host}")
 
 
-def _held(done: Schedule) -> Spans:
-    """Return the processors held over time, by the jobs for which that is known."""
-    rows = np.flatnonzero(~done.is_in_pieces)
-    host = np.full(len(done), -1) if done.host is None else done.host
-    whole = Spans(rows, done.start[rows], done.end[rows], done.workload.procs[rows], host[rows])
-    return with_pieces(whole, done.pieces)
-
-
 def _overuse(done: Schedule, spans: Spans, total: int, where: str) -> Iterator[Breach]:
     row_of, begin, end, procs, _ = spans
-    at = np.concatenate([begin, end])
-    change = np.concatenate([procs, -procs])
-    instants, places = np.unique(at, return_inverse=True)
-    used = np.cumsum(np.bincount(places, weights=change, minlength=len(instants)))
+    instants, places = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    used = np.cumsum(np.bincount(places, weights=np.concatenate([procs, -procs]), minlength=len(instants)))
     over = used > total
     for place in np.flatnonzero(over & ~np.concatenate([[False], over[:-1]])).tolist() if len(over) else []:
         instant = int(instants[place])
@@ -95,10 +89,9 @@ def check_pieces(done: Schedule) -> Iterator[Breach]:
                 text = f"has an execution interval from {seconds(after[1])}, but the one before lasts until {seconds(before[2])}"
                 yield _breach(done, row, "piece-times", after[1], text)
         if begins[0] != done.start[row] or max(ends) != done.end[row]:
-            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its execution intervals from "
-            yield _breach(
-                done, row, "piece-times", done.start[row], f"{text}{seconds(begins[0])} to {seconds(max(ends))}"
-            )
+            inside = f"from {seconds(begins[0])} to {seconds(max(ends))}"
+            text = f"ran from {seconds(done.start[row])} to {seconds(done.end[row])}, but its execution intervals {inside}"
+            yield _breach(done, row, "piece-times", done.start[row], text)
         wanted = int(done.workload.run[row]) * int(done.workload.procs[row])
         work = sum((end - begin) * procs for _, begin, end, procs, _, is_kept in pieces if is_kept)
         if not wanted <= work < wanted + int(done.workload.procs[row]):

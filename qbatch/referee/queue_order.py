@@ -1,12 +1,9 @@
 """The checks of FCFS and EASY, instant by instant, from the state that the schedule itself shows.
 
-At each instant at which a job is submitted, starts or ends, this module derives the rule of docs/design.md anew (in plain
-Python, without the planning kernels): which jobs may start, and which must.  It compares the schedule with the rule and
-continues from the schedule, so that one breach does not cause others.  A schedule without a breach is the only one that
-the rule allows.
-
-Jobs of no length make further rounds of one instant, and the schedule does not show in which of them a job started.
-So a start that the rule forbids is a breach only if no further round follows.
+At each instant this module derives the rule of docs/design.md anew, in plain Python: which jobs may start, and which
+must.  It compares the schedule with the rule and continues from the schedule, so that one breach does not cause
+others.  Jobs of no length make further rounds of one instant, and the schedule does not show in which of them a job
+started.  So a start that the rule forbids is a breach only if no further round follows.
 """
 
 from __future__ import annotations
@@ -73,7 +70,6 @@ class _Table:
         self.count += 1
 
     def end(self, row: int) -> None:
-        """Remove a job from the machine."""
         self.free += self.procs[row]
         del self.running[bisect_left(self.running, (self.expected[row], row))]
 
@@ -124,7 +120,7 @@ class _Table:
             breaches.append(self._needless(head, now, f"{were(self.free)} free"))
         forbidden: list[_Forbidden] = []
         if self.is_backfilling:
-            forbidden = self._scan(now, left, taken, breaches, (head, shadow, extra))
+            forbidden = self._scan(now, left, taken, breaches, head, shadow, extra)
         elif left:
             forbidden = [(row, "overtaken", "", head) for row in sorted(left) if row != head]
         if not any(self.done.end[row] <= now for row in taken):
@@ -157,33 +153,27 @@ class _Table:
         return NEVER, 0
 
     def _scan(
-        self, now: int, left: set[int], taken: list[int], breaches: list[Breach], guard: tuple[int, int, int]
+        self, now: int, left: set[int], taken: list[int], breaches: list[Breach], head: int, shadow: int, extra: int
     ) -> list[_Forbidden]:
         """Scan the queue behind the head once, in order; return the starts that the rule forbids."""
-        head, shadow, extra = guard
         done, extra_at_first = self.done, extra
         queue = self.waiting[1 : self.count]
         wide = done.workload.procs[queue]
-        may = (wide <= self.free) & ((now + done.workload.estimate[queue] <= shadow) | (wide <= extra))
+        may_start = (wide <= self.free) & ((now + done.workload.estimate[queue] <= shadow) | (wide <= extra))
         forbidden: list[_Forbidden] = []
-        for row in sorted({*queue[may].tolist(), *(row for row in left if row != head)}):
+        for row in sorted({*queue[may_start].tolist(), *(row for row in left if row != head)}):
             procs, is_timely = self.procs[row], now + int(done.workload.estimate[row]) <= shadow
             if procs <= self.free and (is_timely or procs <= extra):
                 if row in left:
                     taken.append(self._take(row, left, now, breaches))
                     extra -= 0 if is_timely else procs
                 elif row not in self.named:
-                    breaches.append(self._needless(row, now, self._why(is_timely, procs, (head, shadow, extra))))
+                    may = "it ends by" if is_timely else f"{extra} of them extra at"
+                    of = f"the shadow time {seconds(shadow)} of job {done.workload.number[head]}"
+                    breaches.append(self._needless(row, now, f"{were(self.free)} free, and {may} {of}"))
             elif row in left and not is_timely and procs > extra:
                 forbidden.append((row, *self._violation(row, now, shadow, extra, extra_at_first), head))
         return forbidden
-
-    def _why(self, is_timely: bool, procs: int, guard: tuple[int, int, int]) -> str:
-        head, shadow, extra = guard
-        number = int(self.done.workload.number[head])
-        if is_timely:
-            return f"{were(self.free)} free, and it ends by the shadow time {seconds(shadow)} of job {number}"
-        return f"{were(self.free)} free, and {extra} of them extra at the shadow time {seconds(shadow)} of job {number}"
 
     def _violation(self, row: int, now: int, shadow: int, extra: int, extra_at_first: int) -> tuple[str, str]:
         done, procs = self.done, self.procs[row]
@@ -195,21 +185,17 @@ class _Table:
             return "extra-misused", f"{late}, and of {extra_at_first} extra this pass has left {extra}"
         return "head-delayed", f"{late}, and {extra} are extra"
 
-    def _settle(
-        self, now: int, left: set[int], taken: list[int], forbidden: list[_Forbidden], breaches: list[Breach]
-    ) -> None:
+    def _settle(self, now: int, left: set[int], taken: list[int], forbidden: list[_Forbidden], breaches: list[Breach]) -> None:
         """Report the forbidden starts as breaches, since no further round follows, and carry them out."""
         done = self.done
         for row, code, text, head in forbidden:
             number, first = int(done.workload.number[row]), int(done.workload.number[head])
-            if code == "overtaken":
-                whole = f"job {number} started while job {first}, submitted earlier, waited"
-            else:
-                whole = f"job {number} was backfilled before job {first}: {text}"
-            breaches.append(Breach(code, now, (number, first), whole))
-        crimes = {row for row, *_ in forbidden}
+            passed = f"job {number} started while job {first}, submitted earlier, waited"
+            backfilled = f"job {number} was backfilled before job {first}: {text}"
+            breaches.append(Breach(code, now, (number, first), passed if code == "overtaken" else backfilled))
+        reported = {row for row, *_ in forbidden}
         for row in sorted(left):
-            if row not in crimes and self.procs[row] > self.free and done.end[row] <= now:
+            if row not in reported and self.procs[row] > self.free and done.end[row] <= now:
                 # A job of no length: the common check cannot see that it did not fit.
                 number = int(done.workload.number[row])
                 text = f"job {number} of no length started on {processors(self.procs[row])}, and {self.free} were free"

@@ -1,14 +1,14 @@
 """Reading of finished schedules for the referee, from any simulator: SWF with waits, job rows, a result.
 
-This reader is more tolerant than those of other commands: a row that starts before its submission is a breach to report, not
-a reason to refuse the file.  Rows that never ran (no wait, no run time, no processors) are counted and left out.
+This reader is more tolerant than those of other commands: a row that starts before its submission is a breach to
+report, not a reason to refuse the file.  Rows that never ran (no wait, no run time, no processors) are counted and left
+out.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -61,33 +61,21 @@ def read_finished(path: str, procs: int | None = None) -> list[Judged]:
         result = read_named(path)
         if procs is not None:
             result = result.with_facts(procs_total=procs)  # a machine that is too small is a breach to report
-        conditions = Conditions(result.host_cpus, _is_one_pool(result.document.get("machine")))
+        machine = result.document.get("machine")
+        known = machine if isinstance(machine, dict) else {}
+        # By default it is one pool, unless jobs must stay in a host.
+        is_one_pool = known.get("one_pool", not (known.get("single_host") and known.get("hosts") != 1))
+        conditions = Conditions(result.host_cpus, bool(is_one_pool))
         return [(schedule, conditions) for schedule in result.schedules]
     if bare.lower().endswith((".csv", ".parquet")):
-        return _only(_read_rows(bare, procs), bare, policy)
+        return _read_rows(bare, procs, policy)
     return [_read_swf(path, procs)]
 
 
-def _only(found: list[Judged], path: str, policy: str | None) -> list[Judged]:
-    """Return the schedule of one policy, of all if none is named."""
+def _read_rows(path: str, procs: int | None, policy: str | None) -> list[Judged]:
+    """Read the job rows of one policy, of all if none is named."""
     from qbatch.policies.registry import name_among
 
-    if policy is None:
-        return found
-    known = {each[0].policy or "None": each for each in found}
-    name = name_among(policy, known)
-    if name not in known:
-        raise UsageError(f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}")
-    return [known[name]]
-
-
-def _is_one_pool(machine: Any) -> bool:
-    """Whether the machine of a result is one pool; by default it is, unless jobs must stay in a host."""
-    told = machine if isinstance(machine, dict) else {}
-    return bool(told.get("one_pool", not (told.get("single_host") and told.get("hosts") != 1)))
-
-
-def _read_rows(path: str, procs: int | None) -> list[Judged]:
     if procs is None:
         raise InputError(f"{path}: job rows do not contain the size of the machine; give it with --procs N")
     found: list[Judged] = []
@@ -98,7 +86,13 @@ def _read_rows(path: str, procs: int | None) -> list[Judged]:
             found.append((replace(schedule, workload=work), Conditions(notes=notes)))
     if not found:
         raise InputError(f"{path}: no job in it")
-    return found
+    if policy is None:
+        return found
+    known = {each[0].policy or "None": each for each in found}
+    name = name_among(policy, known)
+    if name not in known:
+        raise UsageError(f"{path}: no policy {policy!r}{suggestion(policy, known)}; it has {', '.join(known)}")
+    return [known[name]]
 
 
 def _read_swf(path: str, procs: int | None) -> Judged:

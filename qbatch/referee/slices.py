@@ -1,7 +1,7 @@
 """The checks of time slices: derive the slices from submissions and ends, and compare the execution intervals with them.
 
-Source: docs/spec/papers.md 4.10, rules 1 to 4.  A class is present while it has a job, so submissions and ends alone determine
-which class had the machine at each instant, and when the machine switched.
+Source: docs/spec/papers.md 4.10, rules 1 to 4.  A class is present while it has a job, so submissions and ends alone
+determine which class had the machine at each instant, and when the machine switched.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ class Slice(NamedTuple):
 def classes_of(done: Schedule, rules: SliceRules) -> list[int]:
     """Return the class of each job."""
     work = done.workload
-    return [
-        rules.class_of(estimate, queue)
-        for estimate, queue in zip(work.estimate.tolist(), work.queue.tolist(), strict=True)
-    ]
+    return list(map(rules.class_of, work.estimate.tolist(), work.queue.tolist()))
 
 
 def clock_of(done: Schedule, rules: SliceRules) -> list[Slice]:
@@ -67,17 +64,14 @@ def _rounds(done: Schedule, kinds: list[int]) -> list[tuple[int, int, list[int]]
     last = done.start.copy()
     if done.pieces is not None:
         np.maximum.at(last, done.pieces[:, 0], done.pieces[:, 1])
-    rows = np.flatnonzero(done.ran).tolist()
-    for row in rows:
+    for row in np.flatnonzero(done.ran).tolist():
         submit, end = int(done.workload.submit[row]), int(done.end[row])
         changes.setdefault((submit, 0), [0, 0, 0])[kinds[row]] += 1
         changes.setdefault((end, int(last[row] == end)), [0, 0, 0])[kinds[row]] -= 1
     return [(instant, part, changes[instant, part]) for instant, part in sorted(changes)]
 
 
-def _settled(
-    kind: int, now: int, until: int, last: int, there: list[int], rules: SliceRules
-) -> tuple[int, int] | None:
+def _settled(kind: int, now: int, until: int, last: int, there: list[int], rules: SliceRules) -> tuple[int, int] | None:
     """Return the next phase of the clock and its length; None if the phase stays (rule 3)."""
     if kind >= 0:
         if now < until and there[kind]:
@@ -97,11 +91,9 @@ def _settled(
 def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:
     """Check that no job runs during a switch or beyond the slice in which it started or resumed, and that a started job runs
     whenever its class has the machine."""
-    clock = clock_of(done, rules)
+    clock, kinds, spans = clock_of(done, rules), classes_of(done, rules), done.spans()
     begins = [each.start for each in clock]
-    kinds = classes_of(done, rules)
     ran = np.zeros((3, len(done)), np.int64)
-    spans = done.spans()
     for row, start, end in zip(spans.job.tolist(), spans.begin.tolist(), spans.end.tolist(), strict=True):
         if start == end:
             continue
@@ -117,10 +109,9 @@ def check_slices(done: Schedule, rules: SliceRules) -> Iterator[Breach]:
             ran[clock[place].kind, row] += max(min(end, clock[place].end) - start, 0)
     owed = _owed(done, clock)
     for row in np.flatnonzero(done.ran).tolist():
-        kind = kinds[row]
-        if ran[kind, row] < owed[kind][row]:
+        missed = owed[kinds[row]][row] - int(ran[kinds[row], row])
+        if missed > 0:
             number = int(done.workload.number[row])
-            missed = owed[kind][row] - int(ran[kind, row])
             text = f"job {number} did not run for {seconds(missed)} in slices of its own class, after it had begun"
             yield Breach("idle-in-slice", int(done.start[row]), (number,), text)
 

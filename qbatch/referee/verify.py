@@ -1,14 +1,13 @@
 """The referee: it checks a finished schedule, ours or another simulator's, against the rules of its policy.
 
-It calls no scheduler: every result follows from the schedule alone.  There are three groups of checks: those of every
-schedule (``every_schedule``), FCFS and EASY instant by instant (``queue_order``), and conservative backfilling as far as a
-schedule shows its plan (``conservative_plan``).  A rule that cannot be decided is reported as unchecked, never as kept.
+It calls no scheduler: every result follows from the schedule alone.  A rule that cannot be decided is reported as
+unchecked, never as kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,9 @@ from qbatch.planning.policy import ListRules, PlanRules, Policy, name_of
 from qbatch.policies import POLICIES, load_policy
 from qbatch.policies.registry import PolicyEntry
 from qbatch.policies.slice_rules import SliceRules
+from qbatch.referee import every_schedule
 from qbatch.referee.breach import CODES, Breach, seconds
 from qbatch.referee.conservative_plan import PlanCheck
-from qbatch.referee.every_schedule import (
-    check_capacity,
-    check_deadlines,
-    check_pieces,
-    check_promises,
-    check_times,
-    taken_back,
-)
 from qbatch.referee.queue_order import check_queue
 from qbatch.referee.reading import Conditions, read_finished
 from qbatch.referee.slices import check_slices
@@ -67,13 +59,13 @@ class Judgement:
         return tuple(text.partition(": ")[0] for text in self.unchecked)
 
 
+@dataclass(slots=True)
 class _Findings:
     """The findings about one schedule so far."""
 
-    def __init__(self) -> None:
-        self.breaches: list[Breach] = []
-        self.checked: list[str] = []
-        self.unchecked: list[str] = []
+    breaches: list[Breach] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
 
 
 def judge(
@@ -89,21 +81,25 @@ def judge(
     """
     chosen = load_policy(policy) if policy is not None else None
     known = known or Conditions()
-    done, found = _not_refused(schedule), _Findings()
+    is_judged = np.ones(len(schedule), np.bool_)
+    is_judged[[each.row for each in schedule.rejected]] = False
+    done, found = schedule.only(is_judged), _Findings()
     if known.is_preempted:
         is_killing = False
         found.unchecked.append(
             "capacity and run times: the log has Preemption: TS, so its run times include time in which jobs were suspended"
         )
-    found.breaches += check_times(done, is_killing=is_killing)
+    found.breaches += every_schedule.check_times(done, is_killing=is_killing)
     found.checked.append("submissions, starts, run times and ends; one row per job")
     if not known.is_preempted:
         _judge_capacity(done, known.host_cpus, found)
     if is_killing:
         found.checked.append("run times against estimates")
-    done = _lifted(done)
-    entry = POLICIES.get((policy or "").partition(":")[0])
-    _judge_promises(done, chosen, found, _what_breaks_promises(entry))
+    # From here on estimates are raised to the run times, so that an estimate is an upper bound.
+    work = done.workload
+    lasted = np.maximum(work.run, np.where(done.is_in_pieces, work.run, done.end - done.start))
+    done = replace(done, workload=work.changed(estimate=np.maximum(work.estimate, lasted)))
+    _judge_promises(done, chosen, found, POLICIES.get((policy or "").partition(":")[0]))
     _judge_deadlines(done, chosen, found)
     if chosen is None:
         found.unchecked.append("order and backfilling: name the policy with --policy")
@@ -115,72 +111,41 @@ def judge(
         found.unchecked.append("the jobs left out: they are assumed never to have waited in the queue")
     if known.known_until is not None:
         found.breaches = [breach for breach in found.breaches if breach.instant < known.known_until]
-        found.unchecked.append(
-            f"events after {seconds(known.known_until)}, when the log was written: jobs still ran and waited"
-        )
+        found.unchecked.append(f"events after {seconds(known.known_until)}, when the log was written: jobs still ran and waited")
     breaches = tuple(sorted(found.breaches, key=lambda breach: breach.rank))
     name = name_of(chosen) if chosen is not None else None
-    notes = (*known.notes, *_refusals(len(schedule.rejected)))
-    counts = taken_back(done)
-    told = int(counts.sum()), int((counts > 0).sum())
-    return Judgement(done, name, breaches, tuple(found.checked), tuple(found.unchecked), notes, told)
+    count = len(schedule.rejected)
+    refused = (f"{_jobs(count)} {'was' if count == 1 else 'were'} refused by the policy and never ran",) if count else ()
+    counts = every_schedule.taken_back(done)
+    withdrawn = int(counts.sum()), int((counts > 0).sum())
+    return Judgement(
+        done, name, breaches, tuple(found.checked), tuple(found.unchecked), (*known.notes, *refused), withdrawn
+    )  # fmt: skip
 
 
-def _not_refused(schedule: Schedule) -> Schedule:
-    if not schedule.rejected:
-        return schedule
-    is_judged = np.ones(len(schedule), np.bool_)
-    is_judged[[each.row for each in schedule.rejected]] = False
-    return schedule.only(is_judged)
-
-
-def _refusals(count: int) -> tuple[str, ...]:
-    """Return a note about jobs that were refused."""
-    jobs = "1 job was" if count == 1 else f"{count:,} jobs were"
-    return (f"{jobs} refused by the policy and never ran",) if count else ()
-
-
-def _lifted(done: Schedule) -> Schedule:
-    """Return the schedule with estimates raised to the run times, so that an estimate is an upper bound."""
-    work = done.workload
-    lasted = np.where(done.is_in_pieces, work.run, done.end - done.start)
-    return replace(done, workload=work.changed(estimate=np.maximum(work.estimate, np.maximum(work.run, lasted))))
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count:,} jobs"
 
 
 def _judge_capacity(done: Schedule, host_cpus: Sequence[int], found: _Findings) -> None:
-    found.breaches += check_capacity(done, host_cpus)
+    found.breaches += every_schedule.check_capacity(done, host_cpus)
     held = " held by jobs with one execution interval" if done.lacks_pieces.any() else ""
     found.checked.append(f"capacity at every instant: {done.workload.procs_total} processors{held}")
     if host_cpus:
         found.checked.append(f"capacity of each of {len(host_cpus)} hosts at every instant")
         found.unchecked.append("memory of hosts: job rows do not contain it")
-    _judge_pieces(done, found)
-
-
-def _judge_pieces(done: Schedule, found: _Findings) -> None:
-    """Check the jobs with several execution intervals, or report that they could not be checked."""
     count = int(done.is_in_pieces.sum())
-    if not count:
-        return
-    jobs = "1 job" if count == 1 else f"{count:,} jobs"
-    if done.pieces is None:
+    if count and done.pieces is None:
         found.unchecked.append(
-            f"the {jobs} with several execution intervals, and their processors: bare job rows do not contain the intervals; "
-            "verify the result's directory (replay --out DIR)"
+            f"the {_jobs(count)} with several execution intervals, and their processors: bare job rows do not contain the "
+            "intervals; verify the result's directory (replay --out DIR)"
         )
-        return
-    found.breaches += check_pieces(done)
-    found.checked.append(f"the {len(done.pieces):,} execution intervals of {jobs}: times, work, and capacity")
+    elif count and done.pieces is not None:
+        found.breaches += every_schedule.check_pieces(done)
+        found.checked.append(f"the {len(done.pieces):,} execution intervals of {_jobs(count)}: times, work, and capacity")
 
 
-def _what_breaks_promises(entry: PolicyEntry | None) -> str | None:
-    """Return what may delay the promises of a policy, in words; None for nothing."""
-    if entry is None or not (entry.is_interrupting or entry.breaks_promises):
-        return None
-    return "quanta and shares" if entry.is_interrupting else "corrected predictions"
-
-
-def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, breaking: str | None) -> None:
+def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, entry: PolicyEntry | None) -> None:
     recorded = int((done.promise >= 0).sum())
     rules = getattr(chosen, "rules", None)
     if not recorded:
@@ -188,11 +153,12 @@ def _judge_promises(done: Schedule, chosen: Policy | None, found: _Findings, bre
     if isinstance(rules, PlanRules) and rules.compression == "scratch":
         found.unchecked.append("promises: a plan made from scratch at each early end has none to keep")
         return
-    if breaking is not None:
-        broken = sum(1 for _ in check_promises(done))
+    if entry is not None and (entry.is_interrupting or entry.breaks_promises):
+        breaking = "quanta and shares" if entry.is_interrupting else "corrected predictions"
+        broken = sum(1 for _ in every_schedule.check_promises(done))
         found.unchecked.append(f"promises: {breaking} may delay them; {broken:,} of {recorded:,} were")
         return
-    found.breaches += check_promises(done)
+    found.breaches += every_schedule.check_promises(done)
     found.checked.append(f"the promises recorded in the rows, of {recorded:,} jobs")
 
 
@@ -200,7 +166,7 @@ def _judge_deadlines(done: Schedule, chosen: Policy | None, found: _Findings) ->
     count = int((done.workload.deadline >= 0).sum())
     if not count:
         return
-    missed = list(check_deadlines(done))
+    missed = list(every_schedule.check_deadlines(done))
     if getattr(chosen, "takes_deadlines", False):
         found.breaches += missed
         found.checked.append(f"the deadlines of {count:,} jobs that were accepted")
@@ -218,15 +184,16 @@ def _judge_policy(done: Schedule, chosen: Policy, known: Conditions, found: _Fin
             f"order and backfilling of {name_of(chosen)}: the checks are for one pool of processors, and the machine has hosts"
         )
     elif isinstance(rules, ListRules | PlanRules) and done.is_in_pieces.any():
-        found.breaches += _running_in_pieces(done, name_of(chosen))
+        for row in np.flatnonzero(done.is_in_pieces).tolist():
+            number, count = int(done.workload.number[row]), int(done.piece_count[row])
+            intervals = f"{count} execution interval{'' if count == 1 else 's'}"
+            text = f"job {number} ran in {intervals}; {name_of(chosen)} gives every job one"
+            found.breaches.append(Breach("in-pieces", int(done.start[row]), (number,), text))
         found.unchecked.append(f"order and backfilling of {name_of(chosen)}, which gives every job one execution interval")
     elif isinstance(rules, ListRules) and (rules.is_stopping or rules.is_by_shadow) and rules.order == "fcfs":
-        is_backfilling = rules.is_by_shadow
-        found.breaches += check_queue(done, is_backfilling=is_backfilling)
-        if is_backfilling:
-            found.checked.append("EASY: the guarantee to the head, every backfilled start, needless waits")
-        else:
-            found.checked.append("FCFS: the order of the starts, needless waits")
+        found.breaches += check_queue(done, is_backfilling=rules.is_by_shadow)
+        easy = "EASY: the guarantee to the head, every backfilled start, needless waits"
+        found.checked.append(easy if rules.is_by_shadow else "FCFS: the order of the starts, needless waits")
     elif isinstance(rules, PlanRules) and rules.compression != "scratch":
         _judge_plan(done, rules.compression, known, found)
     else:
@@ -245,13 +212,6 @@ def _judge_slices(done: Schedule, name: str, rules: SliceRules, found: _Findings
     found.unchecked.append(f"order and backfilling of {name}: there is no check of the decisions inside a slice yet")
 
 
-def _running_in_pieces(done: Schedule, policy: str) -> Iterator[Breach]:
-    for row in np.flatnonzero(done.is_in_pieces).tolist():
-        number, count = int(done.workload.number[row]), int(done.piece_count[row])
-        text = f"job {number} ran in {count} execution interval{'' if count == 1 else 's'}; {policy} gives every job one"
-        yield Breach("in-pieces", int(done.start[row]), (number,), text)
-
-
 def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Findings) -> None:
     check = PlanCheck(done, is_compressing=compression != "none", known_until=known.known_until)
     found.breaches += check.breaches()
@@ -259,18 +219,15 @@ def _judge_plan(done: Schedule, compression: str, known: Conditions, found: _Fin
     if check.promised:
         found.checked.append(f"conservative: starts against first promises, of {check.promised:,} of {total:,} jobs")
     if check.derived:
-        found.checked.append(
-            f"conservative: first promises against the plan at the arrival, of {check.derived:,} of {total:,} jobs"
-        )
+        derived = f"{check.derived:,} of {total:,} jobs"
+        found.checked.append(f"conservative: first promises against the plan at the arrival, of {derived}")
     if check.promised < total:
         found.unchecked.append(
             f"the promises of {total - check.promised:,} jobs: not checkable without promises in the rows "
             "(job rows of qbatch hold them; after an early end a plan does not follow from the schedule alone)"
         )
     elif check.derived < total:
-        found.unchecked.append(
-            f"the first promises of {total - check.derived:,} jobs against the plan at their arrival"
-        )
+        found.unchecked.append(f"the first promises of {total - check.derived:,} jobs against the plan at their arrival")
     if compression == "none":
         return
     found.checked.append("conservative: after an early end, whether the next job to start was moved up")
@@ -283,6 +240,10 @@ def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
     ``promises_taken_back`` exists only if the policy withdrew one.
     """
     done, (promises, jobs) = verdict.schedule, verdict.taken_back
+    breaches = [
+        {"code": each.code, "at_s": each.instant / 1e6, "at": seconds(each.instant), "jobs": list(each.jobs), "text": each.text}
+        for each in verdict.breaches[:most]
+    ]
     taken = {"promises_taken_back": {"promises": promises, "jobs": jobs}} if promises else {}
     return {
         "schedule": done.workload.name,
@@ -293,16 +254,7 @@ def verdict_document(verdict: Judgement, most: int) -> dict[str, Any]:
         "kept": verdict.is_kept,
         "all_checked": not verdict.unchecked,
         "breaches_total": len(verdict.breaches),
-        "breaches": [
-            {
-                "code": breach.code,
-                "at_s": breach.instant / 1e6,
-                "at": seconds(breach.instant),
-                "jobs": list(breach.jobs),
-                "text": breach.text,
-            }
-            for breach in verdict.breaches[:most]
-        ],
+        "breaches": breaches,
         "checked": list(verdict.checked),
         "unchecked": list(verdict.unchecked),
         "notes": list(verdict.notes),

@@ -319,7 +319,7 @@ def _schedule_of(policy: str, columns: dict[str, Any], *, name: str, is_estimate
         estimates_missing=0 if is_estimated else len(order),
         rejected=rejected,
         broken=broken if broken.any() else None,
-        told_pieces=counts if counts.any() else None,
+        read_piece_count=counts if counts.any() else None,
         sequence=None if np.array_equal(sequence, np.arange(len(order))) else sequence,
         **columns,
     )

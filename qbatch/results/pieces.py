@@ -75,7 +75,7 @@ def read_pieces(schedule: Schedule, path: str | Path) -> Schedule:
             f"{path}: holds {counts[row]} intervals of job {schedule.workload.number[row]}, but its job row says {wanted[row]}; "
             "the files of this result do not belong together"
         )
-    return replace(schedule, pieces=pieces, told_pieces=None) if len(pieces) else schedule
+    return replace(schedule, pieces=pieces, read_piece_count=None) if len(pieces) else schedule
 
 
 def _read_block(block: Block, numbers: Int64Array, sequence: Int64Array, order: Int64Array) -> Int64Array:

@@ -1,11 +1,8 @@
 """The event calendar around the engine: arrivals, completions, timers.
 
-A source makes the jobs and knows how long each really runs; the policy does not.  The tables of running jobs
-give the instants of their ends (:mod:`qbatch.simulation.known_ends`), and the calendar passes each end to the engine at
-its instant.
-
-A trial run begins a job's work from zero.  A job that uses more memory than its trial run has never reaches its end there: it
-is returned at the instant of its start, in another round.  A job that ends in its trial run has one execution interval.
+A source makes the jobs and knows how long each really runs.  The tables of running jobs contain the instants of their
+ends, which no policy sees.  A trial run begins a job's work from zero.  If it has less memory than the
+job uses, it is returned at the instant of its start, in another round.
 """
 
 from __future__ import annotations
@@ -13,17 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from qbatch.engine.engine import Engine
 from qbatch.engine.round import Round
-from qbatch.model.actions import Break, Promise, Reject, Start, WakeAt
+from qbatch.engine.runs import RunTables, longer, places_of
+from qbatch.model.actions import Start, WakeAt
 from qbatch.model.errors import DecisionError, InputError
 from qbatch.model.events import Returned
 from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
+from qbatch.planning.kernels import heap
+from qbatch.planning.kernels.entries import entry_to
+from qbatch.planning.kernels.profile import FOREVER
+from qbatch.planning.kernels.tables import COUNTS, INTERVAL, RUN, LogTable
 from qbatch.planning.policy import Policy, Predicting, name_of
 from qbatch.planning.view import View
-from qbatch.simulation.known_ends import KnownEnds
 from qbatch.simulation.recorder import Recorder
 from qbatch.simulation.sources import LogSource, Source
 
@@ -38,22 +41,63 @@ PROGRESS_EVERY = 2000
 
 _MOST_IDLE = 1_000_000
 
+_pop = entry_to(heap.pop)
+(_ENDS,) = places_of(COUNTS, "ends")
+_DUE, _UNTIL = places_of(RUN, "due", "until")
+
+
+class _KnownEnds:
+    """The ends of running jobs, in the tables of an engine before its first arrival: they also keep execution intervals then."""
+
+    def __init__(self, runs: RunTables) -> None:
+        self._runs = runs
+        runs.hold_log(LogTable(np.zeros(64, np.int64), np.zeros(64, np.int64), np.empty(0, np.int8)))
+        runs.hold_state(endings=np.empty((256, 2), np.int64), intervals=np.empty(256, INTERVAL))
+
+    def tell(self, row: int, run: int, used_memory: int) -> None:
+        """Set how long a job that is about to arrive runs on its requested processors, in microseconds, and how many bytes of
+        memory it uses (-1: what it asks for)."""
+        log = self._runs.log
+        if row >= len(log.run):
+            log = LogTable(longer(log.run, 2 * row), longer(log.used_memory, 2 * row), log.may_run)
+            self._runs.hold_log(log)
+        log.run[row], log.used_memory[row] = run, used_memory
+
+    def next(self) -> int | None:
+        """Return when the next job ends, or the next trial run fails; None if no end is known."""
+        counts, endings, cells = self._runs.counts, self._runs.endings, self._runs.cells
+        while counts[_ENDS]:
+            at, row = endings[0, heap.INSTANT], endings[0, heap.ROW]
+            if cells[row, _DUE] == at or (cells[row, _DUE] == FOREVER and cells[row, _UNTIL] == at):
+                return int(at)
+            self._leave_heap()
+        return None
+
+    def take(self, at: int) -> tuple[list[int], list[int]]:
+        """Return the rows that end at an instant, and those with a trial run that fails then, both ascending."""
+        ended: list[int] = []
+        failed: list[int] = []
+        while self.next() == at:
+            row = self._runs.endings[0, heap.ROW]
+            found = ended if self._runs.cells[row, _DUE] == at else failed
+            if row not in found[-1:]:
+                found.append(row)
+            self._leave_heap()
+        return ended, failed
+
+    def _leave_heap(self) -> None:
+        _pop(self._runs.state.endings, self._runs.counts[_ENDS])
+        self._runs.counts[_ENDS] -= 1
+
 
 class Calendar:
-    """Replays the jobs of one source through one engine.
-
-    Args:
-        jobs: a workload, in order of sequence, or a source.
-        machine: the machine on which they run.
-        policy: the policy that decides.
-        is_audited: check the engine's invariants after every round.
-    """
+    """Replays a workload, or the jobs of another source, through one engine."""
 
     def __init__(self, jobs: Workload | Source, machine: Machine, policy: Policy, *, is_audited: bool = False) -> None:
         self.source: Source = LogSource(jobs) if isinstance(jobs, Workload) else jobs
         self.engine = Engine(machine, policy, is_audited=is_audited)
         self._policy = policy
-        self._ends = KnownEnds(self.engine.runs)
+        self._ends = _KnownEnds(self.engine.runs)
         self._record = Recorder(self.source.size)
         self._idle = 0
         self._arrived = 0
@@ -68,10 +112,17 @@ class Calendar:
         """
         count = 0
         while (instant := self._next_instant()) is not None:
-            done = self._make_round(instant)
+            finished, failed = self._ends.take(instant)
+            if finished:
+                self.source.ended(instant, finished)
+            arrivals = self._arriving(instant)
+            done = self.engine.handle(instant, [Returned(row) for row in failed], arrivals, finished)
+            self._account(done)
             self.source.told(done)
             if not (done.finished or done.arrived):
-                self._check_progress(done)
+                is_idle = not (done.stopped or done.requeued or done.refused)
+                self._idle = self._idle + 1 if is_idle and all(isinstance(each, WakeAt) for each in done.actions) else 0
+                check_idle(self._policy, self._idle, done.at)
             if observe is not None:
                 observe(self.engine, done)
             count += 1
@@ -84,24 +135,6 @@ class Calendar:
         if self.engine.policy is not self._policy:
             return schedule
         return with_predictions(schedule, self._policy, self.engine.view())
-
-    def _make_round(self, instant: int) -> Round:
-        """Pass the events of an instant to the engine, and record what it does."""
-        finished, failed = self._ends.take(instant)
-        if finished:
-            self.source.ended(instant, finished)
-        arrivals = self._arriving(instant)
-        done = self.engine.handle(instant, [Returned(row) for row in failed], arrivals, finished)
-        self._account(done)
-        return done
-
-    def _check_progress(self, done: Round) -> None:
-        if done.stopped or done.requeued or done.refused:
-            self._idle = 0
-            return
-        is_idle = all(isinstance(action, WakeAt) for action in done.actions)
-        self._idle = self._idle + 1 if is_idle else 0
-        check_idle(self._policy, self._idle, done.at)
 
     def _next_instant(self) -> int | None:
         instants = (self._ends.next(), self.source.next_instant(), self.engine.next_timer())
@@ -137,22 +170,14 @@ class Calendar:
         for action in done.actions:
             if type(action) is Start:
                 started += record.start(action.row, done)
-            elif type(action) is Promise:
-                record.promise(action.row, action.at)
-            elif type(action) is Break:
-                record.forget_promise(action.row)
-            elif type(action) is Reject:
-                record.reject(action.row, at, action.reason)
+            else:
+                record.note(action, at)
         if done.arrived or done.returned or done.requeued:
             record.queue(self.engine.queue_length + started)  # it grows at no other instant
 
 
 def check_idle(policy: Policy, times: int, at: int) -> None:
-    """Refuse a policy that was woken too often in a row without doing anything.
-
-    Raises:
-        DecisionError: more than a million times.
-    """
+    """Refuse a policy (DecisionError) that was woken more than a million times in a row without doing anything."""
     if times > _MOST_IDLE:
         raise DecisionError(
             f"policy {name_of(policy)} was woken {_MOST_IDLE} times in a row by {at / 1e6:.15g} s and did "
@@ -161,11 +186,7 @@ def check_idle(policy: Policy, times: int, at: int) -> None:
 
 
 def check_all_started(policy: Policy, view: View) -> None:
-    """Refuse a policy that left jobs waiting or suspended when no more events can happen.
-
-    Raises:
-        DecisionError: it did.
-    """
+    """Refuse a policy (DecisionError) that left jobs waiting or suspended when no more events can happen."""
     left = [*view.queue.tolist(), *view.suspended]
     if left:
         raise DecisionError(left_waiting(name_of(policy), len(left), view.jobs[left[0]].number, view.free_procs))

@@ -1,49 +1,31 @@
 """One compiled run: the initial tables of the loop (:mod:`qbatch.simulation.kernels.loop`), and the schedule that it leaves.
 
-This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them imports it.
+This file imports the kernels, which load in a tenth of a second and compile in seconds; only a run that needs them
+imports it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from qbatch.engine.admission import Admission
 from qbatch.model.errors import DecisionError
-from qbatch.model.job import Job
 from qbatch.model.machine import Machine
 from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
-from qbatch.planning.kernels import jit
+from qbatch.planning.kernels import jit, tables
 from qbatch.planning.kernels.entries import entry_to, uncompiled
-from qbatch.planning.kernels.jit import is_kept, is_loaded
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import (
-    ACTION,
-    AMOUNTS,
-    COUNTS,
-    CPUS,
-    INTERRUPTIONS,
-    INTERVAL,
-    MEMORY,
-    NAMED,
-    NO_PARTS,
-    REFUSED_START,
-    RUN,
-    JobColumns,
-    LogTable,
-    ScheduleTable,
-    StateTables,
-)
+from qbatch.planning.kernels.tables import INTERRUPTIONS, JobColumns, LogTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
 from qbatch.planning.spaces import space_of
 from qbatch.simulation.calendar import ProgressCallback, left_waiting
 from qbatch.simulation.kernels.loop import loop_around, stops_of
-
-Run = TypeVar("Run", bound=Callable[..., Any])
+from qbatch.simulation.sources import arrivals_of
 
 BUDGET = 50_000
 """Rounds between two checks of progress and interruption."""
@@ -70,19 +52,8 @@ _FAULTS = {
 _INTEGERS, _BYTES = np.empty(0, np.int64), np.empty(0, np.int8)
 
 
-def run_compiled(
-    work: Workload, machine: Machine, compiled: Compiled, name: str, progress: ProgressCallback | None = None
-) -> Schedule:
-    """Return the schedule of a workload under a policy's kernel (:func:`qbatch.planning.policy.compiled_of`).
-
-    Raises:
-        DecisionError: the policy asked for something that may not happen.
-    """
-    return CompiledReplay(work, machine, compiled, name).run(progress)
-
-
 class CompiledReplay:
-    """The tables of a replay under a policy's kernel.
+    """The tables of a replay under a policy's kernel (:func:`qbatch.planning.policy.compiled_of`).
 
     Args:
         name: of the policy, for the schedule and for errors.
@@ -93,14 +64,14 @@ class CompiledReplay:
         self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
         self._memory = compiled.new_memory(work, machine)
         self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
-        self.state, self._done = state_of(work, machine, compiled), _done(work, compiled)
+        self.state = state_of(work, machine, compiled)
+        rows, has_hosts, is_planned = len(work), compiled.needs.has_hosts, compiled.is_planned
+        written = (True, compiled.needs.gives == INTERRUPTIONS, has_hosts, is_planned, is_planned)
+        start, *others = (np.full(rows if is_written else 0, -1, np.int64) for is_written in written)
+        self._done = ScheduleTable(start, np.zeros(rows, np.int8), *others)
 
     def run(self, progress: ProgressCallback | None = None) -> Schedule:
-        """Run to the end and return the schedule.
-
-        Raises:
-            DecisionError: the policy asked for something that may not happen.
-        """
+        """Run to the end and return the schedule; a DecisionError if the policy asked for something that may not happen."""
         counts = self.state.counts[0]
         loop = loop_of(self._compiled, has_admission=len(self._log.may_run) > 0)
         for run_some, budget in _stages(loop, len(self._work)):
@@ -124,16 +95,33 @@ class CompiledReplay:
         return of_tables(self._jobs, self._log, self.state, self._done, self._memory)
 
     def schedule(self) -> Schedule:
-        """Return the schedule, when the loop is at its end.
-
-        Raises:
-            DecisionError: a job was left waiting.
-        """
+        """Return the schedule, when the loop is at its end; an error if a job was left waiting."""
         left = np.flatnonzero(self._done.start == -1)
         if len(left):
             number, free = int(self._work.number[left[0]]), int(self.state.counts[0]["free"])
             raise DecisionError(left_waiting(self._name, len(left), number, free))
-        return _schedule(self._work, self._machine, self._compiled, self._name, self._memory, self.state, self._done)
+        work, machine, done, counts, start = self._work, self._machine, self._done, self.state.counts[0], self._done.start
+        refused = np.flatnonzero(start == tables.REFUSED_START) if counts["refused"] else ()
+        rejected = [Rejection(row, int(work.submit[row]), *self._refusal(row)) for row in map(int, refused)]
+        if rejected:
+            start[start == tables.REFUSED_START] = -1
+        end = done.end if len(done.end) else np.where(start < 0, -1, start + work.run) if rejected else start + work.run
+        none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
+        promises = (done.promise, done.first_promise) if self._compiled.is_planned else (none, none)
+        count = int(counts["intervals"])
+        pieces = self.state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
+        host = done.host if machine.single_host and len(machine.hosts) > 1 and len(done.host) else None
+        longest = int(counts["longest"])
+        return Schedule(work, self._name, start, done.kind, *promises, end, longest, pieces, host, tuple(rejected))
+
+    def _refusal(self, row: int) -> tuple[str, str]:
+        """Return why a job was refused when it arrived, a code and a text: by admission, else by the policy."""
+        (arrival,) = arrivals_of(self._work, np.array([row]), None, row)
+        reason = Admission(self._machine).refusal(arrival.job)
+        if reason is not None:
+            return reason.code, reason.text
+        refusal = self._compiled.refusal
+        return ("", "") if refusal is None else refusal(self._work, row, self._memory)
 
 
 def loop_of(compiled: Compiled, *, has_admission: bool) -> Callable[..., bool]:
@@ -153,16 +141,16 @@ def jobs_and_log(work: Workload, machine: Machine, compiled: Compiled, memory: A
     """Return the requests of the jobs, and the log's knowledge of them."""
     if not (compiled.needs.has_hosts or work.resources) and work.procs.max(initial=0) <= machine.procs:
         return JobColumns(work.submit, work.procs, work.estimate, _INTEGERS.reshape(0, 0)), LogTable(work.run, _INTEGERS, _BYTES)
-    asked = np.empty((NAMED + len(machine.resources), len(work)), np.int64)
-    asked[CPUS], asked[MEMORY] = work.procs, work.memory
-    for place, name in enumerate(machine.resources, NAMED):
+    asked = np.empty((tables.NAMED + len(machine.resources), len(work)), np.int64)
+    asked[tables.CPUS], asked[tables.MEMORY] = work.procs, work.memory
+    for place, name in enumerate(machine.resources, tables.NAMED):
         asked[place] = work.resources.get(name, 0)
     may_run = Admission(machine).takes(asked)
     for name in work.resources.keys() - set(machine.resources):
         may_run &= work.resources[name] == 0
     if compiled.takes is not None:
         may_run &= compiled.takes(memory)
-    jobs = JobColumns(work.submit, asked[CPUS], work.estimate, asked)
+    jobs = JobColumns(work.submit, asked[tables.CPUS], work.estimate, asked)
     return jobs, LogTable(work.run, np.ascontiguousarray(work.used_memory, np.int64), may_run.view(np.int8))
 
 
@@ -172,19 +160,19 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     is_interrupting = needs.gives == INTERRUPTIONS
     interrupted = most if is_interrupting else 0
     ended = most if needs.reads_ended or is_interrupting else 0
-    counts = np.zeros(1, COUNTS)
+    counts = np.zeros(1, tables.COUNTS)
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
     there = Machine(space_of(machine).places(machine)).there
     # Each part of a job has a processor; after those in use there is space for all parts of one job.
-    places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == NO_PARTS else most
-    runs = np.full(rows if is_interrupting else 0, -1, RUN)
+    places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == tables.NO_PARTS else most
+    runs = np.full(rows if is_interrupting else 0, -1, tables.RUN)
     runs["is_trial"] = runs["is_cut"] = 0
     return StateTables(
         counts=counts,
         endings=np.empty((4 * most + 64 if is_interrupting else most, 2), np.int64),
         waiting=np.empty(rows if needs.has_queue else 0, np.int64),
-        parts=np.empty((AMOUNTS + len(there) + 2 * is_interrupting, places), np.int64),
+        parts=np.empty((tables.AMOUNTS + len(there) + 2 * is_interrupting, places), np.int64),
         hosts=np.array([there, there, np.zeros_like(there)], np.int64),
         started=np.empty(rows + 1, np.int64),
         places=np.empty(rows + 1 if needs.has_hosts else 0, np.int64),
@@ -193,61 +181,17 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
         returned=np.empty(interrupted, np.int64),
         runs=runs,
         running=np.empty(interrupted, np.int64),
-        intervals=np.empty(rows + 16 * interrupted if is_interrupting else 0, INTERVAL),
-        actions=np.empty(4 * interrupted, ACTION),
+        intervals=np.empty(rows + 16 * interrupted if is_interrupting else 0, tables.INTERVAL),
+        actions=np.empty(4 * interrupted, tables.ACTION),
     )
 
 
-def _done(work: Workload, compiled: Compiled) -> ScheduleTable:
-    """Return the schedule before the first event."""
-    needs, rows = compiled.needs, len(work)
-
-    def column(is_kept: bool) -> Any:
-        return np.full(rows, -1, np.int64) if is_kept else _INTEGERS
-
-    start, end, host = column(True), column(needs.gives == INTERRUPTIONS), column(needs.has_hosts)
-    return ScheduleTable(
-        start, np.zeros(rows, np.int8), end, host, column(compiled.is_planned), column(compiled.is_planned)
-    )
-
-
-def _schedule(
-    work: Workload, machine: Machine, compiled: Compiled, name: str, memory: Any, state: StateTables, done: ScheduleTable
-) -> Schedule:  # fmt: skip
-    """Return the schedule of a finished loop."""
-    counts, start = state.counts[0], done.start
-    refused, rejected = np.flatnonzero(start == REFUSED_START) if counts["refused"] else (), []
-    for row in map(int, refused):
-        rejected.append(Rejection(row, int(work.submit[row]), *_refusal(work, row, machine, compiled, memory)))
-    if rejected:
-        start[start == REFUSED_START] = -1
-    end = done.end if len(done.end) else np.where(start < 0, -1, start + work.run) if rejected else start + work.run
-    none = np.broadcast_to(np.int64(NO_PROMISE), len(work))
-    promises = (done.promise, done.first_promise) if compiled.is_planned else (none, none)
-    count = int(counts["intervals"])
-    pieces = state.intervals[:count].view(np.int64).reshape(-1, 6).copy() if count else None
-    host = done.host if machine.single_host and len(machine.hosts) > 1 and len(done.host) else None
-    return Schedule(work, name, start, done.kind, *promises, end, int(counts["longest"]), pieces, host, tuple(rejected))
-
-
-def _refusal(work: Workload, row: int, machine: Machine, compiled: Compiled, memory: Any) -> tuple[str, str]:
-    """Return why a job was refused when it arrived, a code and a text: by admission, else by the policy."""
-    asked = Job(
-        number=0, submit=int(work.submit[row]), procs=int(work.procs[row]), estimate=int(work.estimate[row]),
-        memory=int(work.memory[row]), resources=work.resources_of(row),
-    )  # fmt: skip
-    reason = Admission(machine).refusal(asked)
-    if reason is not None:
-        return reason.code, reason.text
-    return ("", "") if compiled.refusal is None else compiled.refusal(work, row, memory)
-
-
-def _stages(loop: Run, rows: int) -> Iterator[tuple[Run, int]]:
+def _stages(loop: Callable[..., bool], rows: int) -> Iterator[tuple[Callable[..., bool], int]]:
     """Yield a loop and its number of rounds, without end: plain Python while that takes less than loading the compiler."""
     global _plain_seconds
-    if not is_loaded() and rows <= LITTLE:
-        plain, sooner = uncompiled(loop), KEPT_SOONER if is_kept(loop) else 1
-        while not is_loaded() and _plain_seconds > 0:
+    if not jit.is_loaded() and rows <= LITTLE:
+        plain, sooner = uncompiled(loop), KEPT_SOONER if jit.is_kept(loop) else 1
+        while not jit.is_loaded() and _plain_seconds > 0:
             begin = time.monotonic()
             yield plain, FEW
             _plain_seconds -= sooner * (time.monotonic() - begin)

@@ -6,13 +6,17 @@ import numpy as np
 
 from qbatch.engine.audit import breaches
 from qbatch.model.errors import AuditError, UsageError
-from qbatch.model.machine import Machine
-from qbatch.model.record import Schedule, Workload
+from qbatch.model.machine import Machine, one_host
+from qbatch.model.record import MICROSECONDS, Schedule, Workload
 from qbatch.planning.kernels.jit import load
 from qbatch.planning.kernels.tables import INTERRUPTIONS
 from qbatch.planning.policy import PlanRules, Policy, compiled_of, name_of
+from qbatch.policies import load_policy
 from qbatch.simulation.calendar import Calendar, Observer, ProgressCallback
+from qbatch.simulation.prepare import choose_procs, prepare
 from qbatch.simulation.sources import Source
+from qbatch.workloads import Log
+from qbatch.workloads.log import Column
 
 DRIVERS = ("auto", "compiled", "engine")
 """The drivers of a replay: the compiled loop if there is one; the compiled loop or an error; always the engine."""
@@ -24,15 +28,9 @@ _MOST_WORK = 2.0**61
 
 
 def run(
-    jobs: Workload | Source,
-    machine: Machine,
-    policy: Policy,
-    *,
-    driver: str = "auto",
-    is_audited: bool = False,
-    observe: Observer | None = None,
-    progress: ProgressCallback | None = None,
-) -> Schedule:
+    jobs: Workload | Source, machine: Machine, policy: Policy, *, driver: str = "auto", is_audited: bool = False,
+    observe: Observer | None = None, progress: ProgressCallback | None = None,
+) -> Schedule:  # fmt: skip
     """Return the schedule of a policy for a workload, or for another source, on the machine.
 
     Raises:
@@ -55,17 +53,19 @@ def run(
         schedule = Calendar(jobs, machine, policy, is_audited=is_audited).run(observe, progress)
     else:
         # The kernels load in a tenth of a second and compile in seconds: import them only if needed.
-        from qbatch.simulation.compiled import run_compiled
+        from qbatch.simulation.compiled import CompiledReplay
 
         if driver == "compiled":
             load()
-        schedule = run_compiled(workload, machine, compiled, name_of(policy), progress)
+        schedule = CompiledReplay(workload, machine, compiled, name_of(policy)).run(progress)
     if is_audited:
         keeps = bool(getattr(policy, "takes_deadlines", False))
         facts = {"is_one_pool": machine.is_one_pool, "has_trials": is_interrupting, "keeps_deadlines": keeps}
         found = breaches(schedule, hosts=machine.hosts, **facts)
-        work = schedule.workload
-        if _breaks_promises(policy) or schedule.pieces is not None or (work.run > work.estimate).any():
+        work, rules = schedule.workload, getattr(policy, "rules", None)
+        is_from_scratch = isinstance(rules, PlanRules) and rules.compression == "scratch"
+        breaks = is_from_scratch or getattr(policy, "breaks_promises", False)
+        if breaks or schedule.pieces is not None or (work.run > work.estimate).any():
             # A plan from scratch keeps no promises: it shows how promises break (Fig. 4).  Trial runs, and jobs
             # that outlive their estimates or predictions, delay promised starts, and the engine records it.
             found = [text for text in found if "after its promise" not in text]
@@ -93,25 +93,30 @@ def is_compiling(work: Workload, machine: Machine, policy: Policy) -> bool:
     return is_worth_a_loop(work) and not loop_engine.is_warm()
 
 
-def run_around_python(
-    work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None
-) -> Schedule:  # fmt: skip
-    """Return the schedule of a policy in Python, by the compiled loop.
-
-    Raises:
-        DecisionError: the policy asked for something that may not happen.
-    """
+def run_around_python(work: Workload, machine: Machine, policy: Policy, progress: ProgressCallback | None = None) -> Schedule:
+    """Return the schedule of a policy in Python, by the compiled loop."""
     from qbatch.simulation.loop_engine import LoopEngine
 
     return LoopEngine(work, machine, policy).run(progress)
 
 
+def easy_responses(log: Log, progress: ProgressCallback | None = None) -> Column:
+    """Return the response of each row under EASY on the log's own machine, as :func:`responses_of`.
+
+    It is the reference schedule of deadlines (docs/spec/papers.md 2.8, rule 16).
+    """
+    machine = one_host(choose_procs(log, None))
+    return responses_of(log, run(prepare(log, machine), machine, load_policy("easy"), progress=progress))
+
+
+def responses_of(log: Log, schedule: Schedule) -> Column:
+    """Return the response of each row of a log in a schedule of it, in whole seconds (floored); -1: it did not run."""
+    work = schedule.workload
+    responses = np.full(len(log), -1, np.int64)
+    responses[work.log_row] = np.where(schedule.ran, (schedule.end - work.submit) // MICROSECONDS, -1)
+    return responses
+
+
 def _counts_work(work: Workload) -> bool:
     """Return whether the work of every job fits the integers of compiled code, in processor-microseconds."""
     return bool((np.maximum(work.run, work.estimate).astype(np.float64) * work.procs < _MOST_WORK).all())
-
-
-def _breaks_promises(policy: Policy) -> bool:
-    rules = getattr(policy, "rules", None)
-    is_from_scratch = isinstance(rules, PlanRules) and rules.compression == "scratch"
-    return is_from_scratch or bool(getattr(policy, "breaks_promises", False))

@@ -1,9 +1,7 @@
-"""Users that wait: a job is submitted after its predecessor has ended and its user has thought (``--closed``).
+"""Users that wait: a job is submitted at its predecessor's end plus its think time (``--closed``), whatever the log says.
 
-The instants of a log are those of its users on the machine of that time; on a faster or slower one they would have submitted
-earlier or later (Zilber, Amit and Talby 2005).  Here a job with a predecessor is submitted at the predecessor's end plus its
-think time, whatever the log contains (docs/spec/papers.md 5.5, rule 14).  A job without think time arrives with all others
-of that instant, in order of their numbers.
+The instants of a log are those of its users on the machine of that time.  On a faster or slower one they would have
+submitted earlier or later (Zilber, Amit and Talby 2005; docs/spec/papers.md 5.5, rule 14).
 """
 
 from __future__ import annotations
@@ -39,11 +37,9 @@ class FeedbackSource:
         self._followers: dict[int, list[int]] = {}
         for place in np.flatnonzero(predecessor >= 0).tolist():
             self._followers.setdefault(int(predecessor[place]), []).append(place)
-        number = workload.number.tolist()
-        self._number = number
-        self._due = [
-            (int(workload.submit[place]), number[place], place) for place in np.flatnonzero(predecessor < 0).tolist()
-        ]
+        self._number = number = workload.number.tolist()
+        first = np.flatnonzero(predecessor < 0).tolist()
+        self._due = [(int(workload.submit[place]), number[place], place) for place in first]
         heapq.heapify(self._due)
         self._taken: list[int] = []
         self._submit: list[int] = []
@@ -82,9 +78,7 @@ class FeedbackSource:
         return work.changed(**columns | {"submit": submit, "deadline": deadline})
 
 
-def feedback_source(
-    log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0
-) -> FeedbackSource:
+def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedback, load: float = 1.0) -> FeedbackSource:
     """Return the jobs of a workload with feedback, for one run: a source cannot be used twice.
 
     ``load``: the divisor of the gaps between the workload's submissions; think times do not change.  A predecessor that cannot

@@ -1,12 +1,11 @@
 """A policy in Python inside the compiled loop: the loop stops for the policy, and continues with its decisions.
 
-The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.simulation.kernels.loop`); the engine
-makes the views and checks each action.
+The loop carries out ends, arrivals, timers, and the policy's actions (:mod:`qbatch.simulation.kernels.loop`); the
+engine makes the views and checks each action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -16,38 +15,22 @@ from qbatch.engine.engine import Engine
 from qbatch.engine.runs import ASKED, ESTIMATED, STARTED, SUBMITTED, places_of
 from qbatch.engine.states import CODES, State
 from qbatch.engine.waiting import Waiting
-from qbatch.model.actions import (
-    Action,
-    Break,
-    Promise,
-    Reject,
-    Start,
-    WakeAt,
-)
-from qbatch.model.job import Job
+from qbatch.model.actions import Reject, WakeAt
 from qbatch.model.machine import Machine
 from qbatch.model.record import Schedule, Workload
 from qbatch.planning.kernels import jit
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import (
-    COUNTS,
-    INTERRUPTIONS,
-    PARTS,
-    Needs,
-    ScheduleTable,
-)
+from qbatch.planning.kernels.tables import COUNTS, INTERRUPTIONS, PARTS, Needs, ScheduleTable
 from qbatch.planning.policy import Compiled, Policy, name_of
-from qbatch.planning.view import Run, View
+from qbatch.planning.view import View
 from qbatch.simulation.calendar import PROGRESS_EVERY, ProgressCallback, check_all_started, check_idle, with_predictions
 from qbatch.simulation.compiled import jobs_and_log, state_of
 from qbatch.simulation.kernels import loop
 from qbatch.simulation.recorder import Recorder
 from qbatch.simulation.sources import AT_ONCE, arrivals_of
 
-_QUEUED, _RUNNING, _FINISHED, _SUSPENDED = (
-    CODES[each] for each in (State.QUEUED, State.RUNNING, State.FINISHED, State.SUSPENDED)
-)
+_QUEUED, _FINISHED, _SUSPENDED = CODES[State.QUEUED], CODES[State.FINISHED], CODES[State.SUSPENDED]
 _NEEDS = Needs(gives=INTERRUPTIONS, reads=PARTS, has_hosts=True, has_timers=True)
 _COMPILED = Compiled(loop.decide, _NEEDS, lambda _work, _machine: None, is_planned=True)
 _ROUNDS = loop.rounds_of(_NEEDS)
@@ -67,11 +50,6 @@ class LoopEngine(Engine):
     """An engine for one workload; a compiled loop carries out its ends, its arrivals and the decisions of its policy.
 
     The loop and the cluster share their arrays: views show what the loop writes.
-
-    Args:
-        work: the jobs, in order of sequence.
-        machine: the machine on which they run.
-        policy: the policy that decides.
     """
 
     def __init__(self, work: Workload, machine: Machine, policy: Policy) -> None:
@@ -85,16 +63,13 @@ class LoopEngine(Engine):
         state = state_of(work, machine, _COMPILED)._replace(hosts=cluster.hosts)
         self.runs.hold(self.runs.jobs, self._log, state, done, lambda *tables: _rounds(*tables, 0))
         cluster.waiting = Waiting(state.waiting)
-        self._coming = _jobs_of(work)
+        batches = (np.arange(begin, min(begin + AT_ONCE, rows)) for begin in range(0, rows, AT_ONCE))
+        self._coming = (each.job for places in batches for each in arrivals_of(work, places, None, int(places[0])))
         self._record = Recorder(rows)
         self._idle = 0
 
     def run(self, progress: ProgressCallback | None = None) -> Schedule:
-        """Run to the end and return the schedule.
-
-        Raises:
-            DecisionError: the policy asks for something that may not happen, or never starts a job.
-        """
+        """Run to the end and return the schedule; a DecisionError for an action that may not happen or a job left waiting."""
         runs, count = self.runs, 0
         while (now := next(runs.steps, None)) is not None:
             if runs.counts[_DECIDED] < 0:
@@ -113,15 +88,13 @@ class LoopEngine(Engine):
         self.now = now
         if self._over:
             self._forget()
-        finished: tuple[int, ...] = ()
-        stopped, returned = finished, finished
-        ended: tuple[Run, ...] = ()
-        if counts[_ENDED]:
-            finished = tuple(runs.ended[: counts[_ENDED]])
-            ended = tuple(runs.over(row, now) for row in finished)
-            for row in finished:
-                codes[row] = _FINISHED
-            self._over += finished
+        finished: tuple[int, ...] = tuple(runs.ended[: counts[_ENDED]]) if counts[_ENDED] else ()
+        stopped: tuple[int, ...] = ()
+        returned: tuple[int, ...] = ()
+        ended = tuple(runs.over(row, now) for row in finished)
+        for row in finished:
+            codes[row] = _FINISHED
+        self._over += finished
         if counts[_STOPPED] or counts[_RETURNED]:
             stopped = tuple(state.stopped[: counts[_STOPPED]].tolist())
             returned = tuple(state.returned[: counts[_RETURNED]].tolist())
@@ -144,8 +117,9 @@ class LoopEngine(Engine):
         decisions = self._decisions(view)
         for action in decisions:
             self._carry_out(action)
-            if type(action) is not Start:
-                self._note(action)
+            if type(action) is Reject:
+                counts[_HEAD], counts[_TAIL] = cluster.waiting.bounds()
+            self._record.note(action, now)
         counts[_DECIDED], counts[_TIMER] = 0, wake_at[0] if wake_at else FOREVER
         if self._broken or self._late:
             for row in {*self._broken, *self._late}:
@@ -180,17 +154,6 @@ class LoopEngine(Engine):
     def _leave_queue(self, row: int) -> None:
         """Do nothing: the loop closes the gaps in the queue when the pass is over."""
 
-    def _note(self, action: Action) -> None:
-        """Record what a schedule keeps in addition to starts and ends."""
-        if type(action) is Promise:
-            self._record.promise(action.row, action.at)
-        elif type(action) is Break:
-            self._record.forget_promise(action.row)
-        elif type(action) is Reject:
-            counts = self.runs.counts
-            counts[_HEAD], counts[_TAIL] = self._cluster.waiting.bounds()
-            self._record.reject(action.row, self.now or 0, action.reason)
-
     def _schedule(self) -> Schedule:
         view, runs, machine = self.view(), self.runs, self.machine
         check_all_started(self.policy, view)
@@ -201,10 +164,3 @@ class LoopEngine(Engine):
             queue_max=int(runs.state.counts[0]["longest"]),
         )  # fmt: skip
         return with_predictions(schedule, self.policy, view)
-
-
-def _jobs_of(work: Workload) -> Iterator[Job]:
-    """Yield the jobs of a workload in order, made from its columns in batches."""
-    for begin in range(0, len(work), AT_ONCE):
-        places = np.arange(begin, min(begin + AT_ONCE, len(work)))
-        yield from (arrival.job for arrival in arrivals_of(work, places, None, begin))

@@ -1,7 +1,7 @@
 """The closed network as a source: its N jobs come back when the I/O station is done with them, and bring new tasks.
 
-The I/O station belongs to the source (docs/spec/papers.md 5.5, rule 13): it is no host or job.  The tasks of a job depend on
-the draws of its visit and on the distributions that are active when it comes back, not on the policy.
+The I/O station belongs to the source (docs/spec/papers.md 5.5, rule 13): it is no host or job.  The tasks of a job
+depend on the draws of its visit and on the distributions that are active when it comes back, not on the policy.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from qbatch.engine.round import Round
 from qbatch.model.actions import Reject
 from qbatch.model.job import Job
 from qbatch.model.record import Workload
+from qbatch.planning.kernels.profile import FOREVER
 from qbatch.simulation.sources import Arrival, workload_of
 from qbatch.workloads.kernels.network import DEMAND, DRAW, ESTIMATE
 from qbatch.workloads.network import Network, NetworkDraws
@@ -20,49 +21,30 @@ from qbatch.workloads.network import draws as purposes
 
 
 class Distributions:
-    """The active distributions of the number of tasks and of the demands.
-
-    Args:
-        draws: of the network.
-    """
+    """The active distributions of the number of tasks and of the demands."""
 
     def __init__(self, draws: NetworkDraws) -> None:
-        network = draws.network
-        self._tasks = _Distribution(draws, purposes.TASKS, network.tasks, "normal")
-        self._demand = _Distribution(draws, purposes.DEMAND, network.demand, "erlang")
+        network, self._draws = draws.network, draws
+        self._is_second = [network.tasks == "normal", network.demand == "erlang"]
+        self._changes = [0, 0]
+        kinds = ((purposes.TASKS, network.tasks), (purposes.DEMAND, network.demand))
+        self._following = [draws.interval(which, 0) if kind == "varying" else FOREVER for which, kind in kinds]
 
     def at(self, now: int) -> tuple[bool, bool]:
         """Return whether the bounded normal and the branching Erlang are active at an instant; calls are in order of time."""
-        return self._tasks.at(now), self._demand.at(now)
-
-
-class _Distribution:
-    """The active one of two distributions, and until when."""
-
-    def __init__(self, draws: NetworkDraws, which: int, kind: str, second: str) -> None:
-        self._draws, self._which = draws, which
-        self.is_second = kind == second
-        self._number = 0
-        self._next: int | None = draws.interval(which, 0) if kind == "varying" else None
-
-    def at(self, now: int) -> bool:
-        """Return whether the second one is active at an instant; calls are in order of time."""
-        while self._next is not None and self._next <= now:
-            self.is_second = not self.is_second
-            self._number += 1
-            self._next += self._draws.interval(self._which, self._number)
-        return self.is_second
+        for place, which in enumerate((purposes.TASKS, purposes.DEMAND)):
+            while self._following[place] <= now:
+                self._is_second[place] = not self._is_second[place]
+                self._changes[place] += 1
+                self._following[place] += self._draws.interval(which, self._changes[place])
+        return self._is_second[0], self._is_second[1]
 
 
 class NetworkSource:
     """The jobs of a closed network.  Each visit of a job is a parent; its tasks arrive together and take one processor each.
 
-    Args:
-        network: its parameters.
-        seed: of the draws, which do not depend on the policy.
-        until: no job comes back after this instant in microseconds (default: the end of the measured window).
-
-    A job's ``user`` is its number in the network, from 1; its tasks may run longer than their estimates (E > 0).
+    ``until``: no job comes back after this instant in microseconds (default: the end of the measured window).  A job's ``user``
+    is its number in the network, from 1; its tasks may run longer than their estimates (E > 0).
     """
 
     size = 0
@@ -90,26 +72,21 @@ class NetworkSource:
         back = []
         while self._returns and self._returns[0][0] <= at:
             back.append(self._returns.popleft()[1])
-        found: list[Arrival] = []
-        for job in sorted(back):
-            found += self._dispatched(job, at)
-        self._made += found
-        return found
-
-    def _dispatched(self, job: int, at: int) -> list[Arrival]:
         is_normal, is_erlang = self._distributions.at(at)
-        tasks = self._draws.visit(job, self._visits[job], is_normal=is_normal, is_erlang=is_erlang)
-        self._left[job] = len(tasks)
-        self._parents += 1
         found = []
-        for place, task in enumerate(tasks.tolist()):
-            row = len(self._job_of)
-            self._job_of[row] = job
-            one = Job(
-                row=row, number=row + 1, submit=at, procs=1, estimate=task[ESTIMATE], user=job + 1, parent=self._parents,
-                task=place, route=task[DRAW],
-            )  # fmt: skip
-            found.append(Arrival(one, task[DEMAND]))
+        for job in sorted(back):
+            tasks = self._draws.visit(job, self._visits[job], is_normal=is_normal, is_erlang=is_erlang)
+            self._left[job] = len(tasks)
+            self._parents += 1
+            for place, task in enumerate(tasks.tolist()):
+                row = len(self._job_of)
+                self._job_of[row] = job
+                one = Job(
+                    row=row, number=row + 1, submit=at, procs=1, estimate=task[ESTIMATE], user=job + 1, parent=self._parents,
+                    task=place, route=task[DRAW],
+                )  # fmt: skip
+                found.append(Arrival(one, task[DEMAND]))
+        self._made += found
         return found
 
     def ended(self, at: int, rows: Sequence[int]) -> None:

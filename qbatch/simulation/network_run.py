@@ -7,27 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from qbatch.model.errors import UsageError
-from qbatch.planning.kernels import task_queues
+from qbatch.planning.kernels import tables, task_queues
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import (
-    ACTION,
-    COUNTS,
-    INTERVAL,
-    RUN,
-    JobColumns,
-    LogTable,
-    ScheduleTable,
-    StateTables,
-)
-from qbatch.planning.kernels.types import Int64Array, RecordArray
+from qbatch.planning.kernels.tables import JobColumns, LogTable, ScheduleTable, StateTables
+from qbatch.planning.kernels.types import Int64Array
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
 from qbatch.simulation.kernels import closed_network
 from qbatch.simulation.kernels.loop import loop_around
 from qbatch.workloads.kernels import network as draws_layout
 from qbatch.workloads.network import Network, NetworkDraws
 from qbatch.workloads.network.draws import DEMAND, TASKS
-
-__all__ = ["NetworkMeasures", "NetworkRun", "QueueRules"]
 
 _MOST_QUEUED = 66_000_000
 
@@ -52,16 +41,9 @@ class NetworkMeasures(NamedTuple):
 
 
 class NetworkRun:
-    """One replication under one policy.
+    """One replication under the rules of the queues; the draws by ``seed`` are the same for every policy.
 
-    Args:
-        network: its parameters.
-        rules: of the queues.
-        seed: of the draws, the same for every policy.
-        traced: the number of tasks, and of visits, of which the trace is kept.
-
-    Raises:
-        UsageError: the network is too large for the loop.
+    ``traced``: the number of tasks, and of visits, of which the trace is kept.  UsageError: the network is too large.
     """
 
     def __init__(self, network: Network, rules: QueueRules, seed: int, *, traced: int = 0) -> None:
@@ -74,17 +56,17 @@ class NetworkRun:
         draws = NetworkDraws(network, seed)
         self.network = network
         self._loop = loop_around(closed_network.decide, closed_network.NEEDS, has_admission=False, is_checked=False)
-        self._tables = tables = _tables(network, rules, draws, traced)
+        self._tables = _tables(network, rules, draws, traced)
         rows, none = jobs * processors, np.empty(0, np.int64)
-        counts = np.zeros(1, COUNTS)
+        counts = np.zeros(1, tables.COUNTS)
         counts["arrived"], counts["free"] = rows, processors  # the timer of 0 brings all jobs
         self._jobs = JobColumns(np.zeros(rows, np.int64), np.ones(rows, np.int64), none, np.empty((0, 0), np.int64))
-        self._log = LogTable(tables.demand, none, np.empty(0, np.int8))
+        self._log = LogTable(self._tables.demand, none, np.empty(0, np.int8))
         self._state = StateTables(
             counts=counts, endings=np.empty((processors, 2), np.int64), waiting=none, parts=np.empty((4, 0), np.int64),
             hosts=np.empty((2, 0, 0), np.int64), started=np.empty(processors + 1, np.int64), places=none,
-            ended=np.empty(processors, np.int64), stopped=none, returned=none, runs=np.empty(0, RUN), running=none,
-            intervals=np.empty(0, INTERVAL), actions=np.empty(0, ACTION),
+            ended=np.empty(processors, np.int64), stopped=none, returned=none, runs=np.empty(0, tables.RUN), running=none,
+            intervals=np.empty(0, tables.INTERVAL), actions=np.empty(0, tables.ACTION),
         )  # fmt: skip
         self._done = ScheduleTable(np.full(rows, -1), np.zeros(rows, np.int8), none, np.full(rows, -1), none, none)
 
@@ -114,17 +96,12 @@ class NetworkRun:
     @property
     def trace(self) -> Int64Array:
         """The tasks that have started: job, visit, task, station, dispatched, start, end."""
-        return _numbers(self._tables.trace[: self._tables.counts[0].traced])
+        return self._tables.trace[: self._tables.counts[0].traced].view(np.int64).reshape(-1, len(closed_network.TASK_TRACE))
 
     @property
     def visits(self) -> Int64Array:
         """The completed visits: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
-        return _numbers(self._tables.visits[: self._tables.counts[0].visited])
-
-
-def _numbers(trace: RecordArray) -> Int64Array:
-    """Return records as rows of numbers."""
-    return trace.view(np.int64).reshape(len(trace), -1)
+        return self._tables.visits[: self._tables.counts[0].visited].view(np.int64).reshape(-1, len(closed_network.VISIT_TRACE))
 
 
 def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: int) -> closed_network.NetworkTables:

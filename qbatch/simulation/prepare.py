@@ -1,9 +1,6 @@
 """From a log to a workload: which rows run, on how many processors, with which estimates and run times.
 
-The rules are those of docs/design.md ("The meaning of one instant").  Processors are those requested if > 0, else allocated.
-The estimate is the requested time if > 0, else the run time; a job that reaches its estimate is killed there.
-Jobs with no processors, a negative run time or more processors than the machine are skipped, counted and named.
-Jobs that ran or waited when the log was written, with unknown run times, run for their requested time.
+The rules are those of docs/design.md, "The meaning of one instant".
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from qbatch.model.errors import InputError, UsageError
 from qbatch.model.machine import Machine
@@ -54,16 +52,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     load: float = 1.0
 
 
-def prepare(
-    log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None
-) -> Workload:
+def prepare(log: Log, machine: Machine, options: Options | None = None, deadlines: Int64Array | None = None) -> Workload:
     """Return the jobs of a log that can run on a machine, in order of sequence.
 
-    Args:
-        log: the log.
-        machine: the machine on which the jobs will run.
-        options: how its rows become jobs.
-        deadlines: by row of the log, in microseconds of its clock, -1 for none; they move with the submissions (``load``).
+    ``deadlines``: by row of the log, in microseconds of its clock, -1 for none; they move with the submissions (``load``).
 
     Raises:
         InputError: no job can run, or a number is too large.
@@ -73,19 +65,27 @@ def prepare(
     clock = LogClock(log.header.unix_start_time, log.header.time_zone_string)
     submit_s, run_s = np.asarray(log["submit"]), run_times(log)
     procs = np.asarray(log.procs)
-    keep, skipped = _runnable(log, machine)
-    keep &= _in_span(submit_s, options, clock, log.name)
-    rows = np.flatnonzero(keep)
-    if options.first is not None:
-        rows = rows[: options.first]
+    reasons = reasons_to_skip(log, machine)
+    skipped = {name: len(rows) for name, rows in reasons.items()}
+    keep = np.ones(len(log), np.bool_)
+    if options.since is not None:
+        keep &= submit_s >= _log_second(options.since, clock, log.name, "--from")
+    if options.before is not None:
+        keep &= submit_s < _log_second(options.before, clock, log.name, "--to")
+    for rows in reasons.values():
+        keep[rows] = False
+    rows = np.flatnonzero(keep)[: options.first]
     if not len(rows):
-        raise InputError(
-            f"{log.name}: no job in it can run ({_in_words(skipped) or 'none was submitted in the span asked for'})"
-        )
+        why = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in skipped.items())
+        raise InputError(f"{log.name}: no job in it can run ({why or 'none was submitted in the span asked for'})")
     submit = _microseconds(submit_s[rows], log.name, "submit")
-    counted = _counted(options, submit, np.asarray(submit_s)[rows], clock, log.name)
+    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
+    if options.counted_from is not None:
+        counted &= submit_s[rows] >= _log_second(options.counted_from, clock, log.name, "--warmup")
     submitted, submit = submit, _scaled(submit, options.load)
-    deadline = _moved(deadlines, rows, submit - submitted)
+    deadline = np.broadcast_to(np.int64(-1), len(rows))
+    if deadlines is not None:
+        deadline = np.where(deadlines[rows] >= 0, deadlines[rows] + submit - submitted, -1)
     # Arrivals that fall on one instant, to the microsecond and after scaling, are ordered by job number.
     order = np.lexsort((log["job"][rows], submit))
     if np.any(order[1:] < order[:-1]):
@@ -94,12 +94,15 @@ def prepare(
     requested = np.asarray(log["time_requested"])[rows]
     estimate = np.where(requested > 0, _microseconds(np.maximum(requested, 0), log.name, "requested time"), run)
     estimate = read_estimates(options.estimates).of(estimate, run, options.seed)
-    _check_horizon(log.name, submit, estimate, run)
-    effective = run
-    if options.kill:
-        effective = np.minimum(run, estimate)
-    else:
-        estimate = np.maximum(estimate, run)
+    # If jobs ran one after another, would they end after the last instant that can be counted?
+    last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
+    if last > _HORIZON:
+        raise InputError(
+            f"{log.name}: its submissions and estimates add up to {last / MICROSECONDS:.3g} s, more than the "
+            f"{_HORIZON / MICROSECONDS:.3g} s that can be counted; use --first, or a smaller f:N"
+        )
+    effective = np.minimum(run, estimate) if options.kill else run
+    estimate = estimate if options.kill else np.maximum(estimate, run)
     return Workload(
         name=log.name,
         procs_total=machine.procs,
@@ -125,22 +128,7 @@ def prepare(
     )
 
 
-def _counted(options: Options, submit: Int64Array, submit_s: Any, clock: LogClock, name: str) -> Any:
-    """Return a mask of the jobs that count: those after the warm-up."""
-    counted = submit >= submit[0] + round(options.warmup * MICROSECONDS)
-    if options.counted_from is not None:
-        counted &= submit_s >= _log_second(options.counted_from, clock, name, "--warmup")
-    return counted
-
-
-def _moved(deadlines: Int64Array | None, rows: Int64Array, by: Int64Array) -> Int64Array:
-    """Return the deadlines of some rows, each moved with its submission."""
-    if deadlines is None:
-        return np.broadcast_to(np.int64(-1), len(rows))
-    return np.where(deadlines[rows] >= 0, deadlines[rows] + by, -1)
-
-
-def run_times(log: Log) -> np.ndarray[Any, Any]:
+def run_times(log: Log) -> NDArray[Any]:
     """Return the run times in seconds, negative if there is none.
 
     For a job that ran or waited when the log was written it is the requested time, as in a forecast of the daemon.  Its run
@@ -151,16 +139,6 @@ def run_times(log: Log) -> np.ndarray[Any, Any]:
     if unfinished is None:
         return run
     return np.where(unfinished.runs | unfinished.waits, np.maximum(run, log["time_requested"]), run)
-
-
-def _check_horizon(name: str, submit: Int64Array, estimate: Int64Array, run: Int64Array) -> None:
-    """Refuse a log if its jobs, one after another, would end after the last instant that can be counted."""
-    last = float(submit.max()) + float(np.maximum(np.maximum(estimate, run), MICROSECONDS).sum(dtype=np.float64))
-    if last > _HORIZON:
-        raise InputError(
-            f"{name}: its submissions and estimates add up to {last / MICROSECONDS:.3g} s, more than the "
-            f"{_HORIZON / MICROSECONDS:.3g} s that can be counted; use --first, or a smaller f:N"
-        )
 
 
 def choose_procs(log: Log, procs: int | None) -> int:
@@ -201,31 +179,6 @@ def reasons_to_skip(log: Log, machine: Machine) -> dict[str, Int64Array]:
     return found
 
 
-def _runnable(log: Log, machine: Machine) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], dict[str, int]]:
-    """Return which rows can run, and how many cannot for each reason."""
-    keep = np.ones(len(log), np.bool_)
-    skipped: dict[str, int] = {}
-    for name, rows in reasons_to_skip(log, machine).items():
-        keep[rows] = False
-        skipped[name] = len(rows)
-    return keep, skipped
-
-
-def _in_words(skipped: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in skipped.items())
-
-
-def _in_span(
-    submit: np.ndarray[Any, Any], options: Options, clock: LogClock, name: str
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    inside = np.ones(len(submit), np.bool_)
-    if options.since is not None:
-        inside &= submit >= _log_second(options.since, clock, name, "--from")
-    if options.before is not None:
-        inside &= submit < _log_second(options.before, clock, name, "--to")
-    return inside
-
-
 def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
     """Return the log second of a number or an ISO time (read in the log's zone if it names none)."""
     try:
@@ -237,9 +190,7 @@ def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(
-            f"{option} {text!r}: neither seconds of the log nor an ISO time such as 1996-11-01T08:00"
-        ) from None
+        raise UsageError(f"{option} {text!r}: neither seconds of the log nor an ISO time such as 1996-11-01T08:00") from None
     if clock.unix_start is None:
         raise UsageError(f"{option} {text!r}: {name} has no UnixStartTime in its header; give seconds of the log")
     if when.tzinfo is None:
@@ -252,16 +203,12 @@ def _log_second(text: str, clock: LogClock, name: str, option: str) -> float:
     return when.timestamp() - clock.unix_start
 
 
-def _microseconds(seconds: np.ndarray[Any, Any], name: str, field: str) -> Int64Array:
+def _microseconds(seconds: NDArray[Any], name: str, field: str) -> Int64Array:
     if len(seconds) and float(seconds.max()) > _BIGGEST:
-        raise InputError(
-            f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be replayed"
-        )
+        raise InputError(f"{name}: {field} of {seconds.max():g} s is too large; times up to {_BIGGEST} s can be replayed")
     if seconds.dtype.kind == "i":
-        whole: Int64Array = seconds.astype(np.int64) * MICROSECONDS
-        return whole
-    rounded: Int64Array = np.rint(seconds * MICROSECONDS).astype(np.int64)
-    return rounded
+        return np.asarray(seconds.astype(np.int64) * MICROSECONDS)
+    return np.asarray(np.rint(seconds * MICROSECONDS).astype(np.int64))
 
 
 def _scaled(submit: Int64Array, load: float) -> Int64Array:
@@ -270,11 +217,10 @@ def _scaled(submit: Int64Array, load: float) -> Int64Array:
         return submit
     if float(submit[-1] - submit[0]) / load > _BIGGEST * MICROSECONDS:
         raise UsageError(f"--load {load:g}: stretches the log beyond {_BIGGEST} s")
-    scaled: Int64Array = submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64)
-    return scaled
+    return np.asarray(submit[0] + np.rint((submit - submit[0]) / load).astype(np.int64))
 
 
-def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
+def _column(log: Log, name: str, rows: Int64Array) -> NDArray[Any]:
     """Return a column for some rows; a constant column takes no memory."""
     column = log[name]
     if column.strides == (0,):
@@ -282,16 +228,15 @@ def _column(log: Log, name: str, rows: Int64Array) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(column[rows])
 
 
-def _memory(log: Log, rows: Int64Array | slice, procs: np.ndarray[Any, Any]) -> Int64Array:
+def _memory(log: Log, rows: Int64Array | slice, procs: NDArray[Any]) -> Int64Array:
     """Return bytes for the whole job, at most ``_MEMORY_MAX``: SWF counts KB per processor."""
     per_processor = np.maximum(log["memory_requested"][rows], 0).astype(np.int64)
     whole = procs[rows].astype(np.int64)
     is_beyond = per_processor.astype(np.float64) * whole * 1024.0 > _MEMORY_MAX
-    total: Int64Array = np.where(is_beyond, _MEMORY_MAX, per_processor * whole * 1024)
-    return total
+    return np.where(is_beyond, _MEMORY_MAX, per_processor * whole * 1024)
 
 
-def _used_memory(log: Log, rows: Int64Array) -> np.ndarray[Any, Any]:
+def _used_memory(log: Log, rows: Int64Array) -> NDArray[Any]:
     """Return bytes for the whole job, -1 for unknown: SWF counts KB per processor, over those that the job had."""
     used = log["memory_used"]
     if used.strides == (0,):

@@ -1,12 +1,13 @@
 """The sources of the jobs of a replay.
 
-The driver asks a source for its next instant and for the jobs that are due then, and passes it every round, so that arrivals may
-depend on what has happened.  The usual source is a workload log; the daemon's trace source reads the same log.
+The driver asks a source for its next instant and for the jobs that are due then, and passes it every round, so that
+arrivals may depend on what has happened.  The usual source is a workload log; the daemon's trace source reads the same
+log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,14 +30,11 @@ class Arrival(NamedTuple):
 
 
 class Source(Protocol):
-    """Makes the jobs of a replay.
-
-    ``size``: the number of jobs as far as it is known beforehand, else 0.
-    """
+    """Makes the jobs of a replay."""
 
     @property
     def size(self) -> int:
-        """The total number of jobs, 0 if unknown."""
+        """The number of jobs as far as it is known beforehand, else 0."""
         ...
 
     def next_instant(self) -> int | None:
@@ -65,38 +63,27 @@ class Source(Protocol):
 
 
 class LogSource:
-    """The jobs of a workload, at their instants, whatever happens.
-
-    Args:
-        workload: jobs in order of sequence.
-        offset: microseconds to add to the log's clock.
-    """
+    """The jobs of a workload, at their instants, whatever happens; ``offset``: microseconds to add to the log's clock."""
 
     def __init__(self, workload: Workload, offset: int = 0) -> None:
         self.offset = offset
         self.size = len(workload)
         self._workload = workload
-        self._coming: list[Arrival] = []
-        self._made = 0
-        self._next: int | None = None
         self.go_to(0)
 
     def go_to(self, row: int) -> None:
         """Continue with the job of a row."""
-        self._coming, self._made = [], row
+        self._made = row
         self._fetch()
 
     @property
     def row(self) -> int:
-        """The row of the next job."""
         return self._made - len(self._coming)
 
     def next_instant(self) -> int | None:
-        """Return the submission of the next job."""
         return self._next
 
     def take(self, at: int) -> list[Arrival]:
-        """Return the jobs submitted by ``at``."""
         found = []
         while self._next is not None and self._next <= at:
             found.append(self._coming.pop())
@@ -110,10 +97,9 @@ class LogSource:
         """Do nothing: a log does not react."""
 
     def told(self, done: Round) -> None:
-        """Do nothing: a log does not react."""
+        """Do nothing, likewise."""
 
     def workload(self) -> Workload:
-        """Return the workload."""
         return self._workload
 
     def _fetch(self) -> None:
@@ -129,13 +115,9 @@ class LogSource:
 def arrivals_of(
     work: Workload, places: np.ndarray[tuple[int], np.dtype[np.int64]], at: int | None, row: int, offset: int = 0
 ) -> Iterator[Arrival]:
-    """Return jobs of a workload as they arrive.
+    """Return the jobs of a workload at these indices as they arrive: at an instant, or each at its own if that is None.
 
-    Args:
-        places: the indices of the jobs.
-        at: the instant of their submission in microseconds; None: each at its own.
-        row: the engine's row of the first of them.
-        offset: microseconds to add to the workload's clock.
+    ``row``: the engine's row of the first of them.  ``offset``: microseconds to add to the workload's clock.
     """
     columns = (work.number, work.submit, work.procs, work.estimate, work.memory, work.user, work.group, work.queue,
                work.run, work.used_memory, work.deadline, work.parent)  # fmt: skip
@@ -152,29 +134,23 @@ def arrivals_of(
 def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Workload:
     """Return the workload of the jobs that a source has made, by row."""
 
-    def column(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.array(values, np.int64)
+    def column(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array(list(values), np.int64)
 
     jobs = [arrival.job for arrival in arrivals]
-    names = dict.fromkeys(name for job in jobs for name, _ in job.resources)
-    run = column(*(arrival.run for arrival in arrivals))
+    asked = ("number", "submit", "procs", "estimate", "memory", "user", "group", "queue", "parent")
+    columns = {field: column(getattr(job, field) for job in jobs) for field in asked}
+    resources = dict.fromkeys(resource for job in jobs for resource, _ in job.resources)
+    run = column(arrival.run for arrival in arrivals)
     return Workload(
         name=name,
         procs_total=procs_total,
-        number=column(*(job.number for job in jobs)),
-        submit=column(*(job.submit for job in jobs)),
-        procs=column(*(job.procs for job in jobs)),
-        estimate=column(*(job.estimate for job in jobs)),
+        **columns,
         run=run,
         logged_run=run,
-        memory=column(*(job.memory for job in jobs)),
-        user=column(*(job.user for job in jobs)),
-        group=column(*(job.group for job in jobs)),
-        queue=column(*(job.queue for job in jobs)),
         counted=np.ones(len(jobs), np.bool_),
         log_row=np.arange(len(jobs)),
-        used_memory=column(*(arrival.used_memory for arrival in arrivals)),
-        deadline=column(*(-1 if job.deadline is None else job.deadline for job in jobs)),
-        parent=column(*(job.parent for job in jobs)),
-        resources={name: column(*(dict(job.resources).get(name, 0) for job in jobs)) for name in names},
+        used_memory=column(arrival.used_memory for arrival in arrivals),
+        deadline=column(-1 if job.deadline is None else job.deadline for job in jobs),
+        resources={each: column(dict(job.resources).get(each, 0) for job in jobs) for each in resources},
     )

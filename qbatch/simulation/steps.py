@@ -12,7 +12,6 @@ from qbatch.model.errors import UsageError
 from qbatch.model.machine import Machine
 from qbatch.model.record import Workload
 from qbatch.planning.policy import Policy, Reserving, name_of
-from qbatch.planning.view import View
 from qbatch.simulation.calendar import Calendar
 
 MOST_JOBS = 200
@@ -54,21 +53,13 @@ def draw_steps(workload: Workload, machine: Machine, policy: Policy) -> DrawnSte
 
 
 class _DrawnPass(NamedTuple):
-    """A round and the state after it: the expected end of each running row, the waiting rows with their promised starts,
-    and the begins of reservations, by row."""
+    """A round and the state after it: the expected ends of running rows, the waiting rows with their promised starts, and the
+    begins of the reservations of waiting rows."""
 
     done: Round
     running: dict[int, int]
     waiting: list[tuple[int, int | None]]
     plan: dict[int, int]
-
-
-def _plan(engine: Engine, view: View) -> dict[int, int]:
-    """Return the begins of the reservations of waiting jobs: from a list scheduler's pass, else the planned or promised start."""
-    if isinstance(engine.policy, Reserving):
-        return {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
-    found = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in view.queue.tolist()}
-    return {row: begin for row, begin in found.items() if begin is not None}
 
 
 class _Board:
@@ -84,26 +75,26 @@ class _Board:
         self.edge = self.first  # the right edge of the chart, which shows every plan whole
 
     def __call__(self, engine: Engine, done: Round) -> None:
-        """Record one round."""
         view = engine.view()
         for row in (*done.finished, *done.stopped, *done.requeued):
             self._stop(row, done.at)
         for action in done.actions:
-            match action:
-                case Start():
-                    self._go(action.row, procs_of(action.allocation), done.at)
-                case Suspend():
-                    self._stop(action.row, done.at)
-                case Resume():
-                    self._go(action.row, view.running[action.row].procs, done.at)
-                case Resize() if action.row in view.running:
-                    self._stop(action.row, done.at)
-                    self._go(action.row, action.procs, done.at)
-                case _:
-                    pass
+            if isinstance(action, Suspend) or (isinstance(action, Resize) and action.row in view.running):
+                self._stop(action.row, done.at)
+            if isinstance(action, Start):
+                self._go(action.row, procs_of(action.allocation), done.at)
+            elif isinstance(action, Resume):
+                self._go(action.row, view.running[action.row].procs, done.at)
+            elif isinstance(action, Resize) and action.row in view.running:
+                self._go(action.row, action.procs, done.at)
+        queue = view.queue.tolist()
         running = {row: view.expected_end(run) for row, run in view.running.items()}
-        waiting = [(row, engine.promise_to(row)) for row in view.queue.tolist()]
-        plan = _plan(engine, view)
+        waiting = [(row, engine.promise_to(row)) for row in queue]
+        if isinstance(engine.policy, Reserving):
+            plan = {row: begin for row, _, begin in engine.policy.reserved_after(view) if begin}
+        else:  # the planned or promised starts
+            begins = {row: engine.explain(row).numbers.get("planned", engine.promise_to(row)) for row in queue}
+            plan = {row: begin for row, begin in begins.items() if begin is not None}
         self.rounds.append(_DrawnPass(done, running, waiting, plan))
         ends = (begin + int(self.workload.estimate[row]) for row, begin in plan.items())
         self.edge = max(self.edge, *running.values(), *ends, self.first)
@@ -124,10 +115,10 @@ class _Board:
             self.rounds.pop()  # a timer of a policy that had nothing left to decide
         self.edge = max(self.edge, self.rounds[-1].done.at)
         for each in self.rounds:
-            told = ", ".join(self._waits(row, promise) for row, promise in each.waiting)
+            waiting = ", ".join(self._waits(row, promise) for row, promise in each.waiting)
             yield [
                 f"t = {each.done.at / 1e6:.15g} s: {'; '.join(self._happened(each.done)) or 'nothing started'}",
-                *([f"  waiting: {told}"] if told else []),
+                *([f"  waiting: {waiting}"] if waiting else []),
                 *self._chart(each),
             ]
 
@@ -135,14 +126,14 @@ class _Board:
         return f"{self.workload.number[row]}({_symbol(row)})"
 
     def _happened(self, done: Round) -> Iterator[str]:
-        if done.finished:
-            yield "ended " + ", ".join(self._name(row) for row in done.finished)
-        if done.arrived:
-            yield "arrived " + ", ".join(self._name(row) for row in done.arrived)
-        if done.stopped:
-            yield "suspended at the end of its time " + ", ".join(self._name(row) for row in done.stopped)
-        if done.requeued:
-            yield "waits again after its trial run " + ", ".join(self._name(row) for row in done.requeued)
+        for rows, what in (
+            (done.finished, "ended"),
+            (done.arrived, "arrived"),
+            (done.stopped, "suspended at the end of its time"),
+            (done.requeued, "waits again after its trial run"),
+        ):
+            if rows:
+                yield f"{what} {', '.join(map(self._name, rows))}"
         started = {action.row: action for action in done.actions if isinstance(action, Start)}
         for row, start in started.items():
             ahead = done.first_waiting is not None and done.first_waiting < row
@@ -163,15 +154,12 @@ class _Board:
                     yield f"the promise to {self._name(row)} is broken: {reason.text}"
                 case Promise(row=row, at=at) if row not in started:
                     yield f"promised {self._name(row)} a start at {at / 1e6:.15g} s"
-                case _:
-                    pass
 
     def _waits(self, row: int, promise: int | None) -> str:
-        told = "" if promise is None else f" by {promise / 1e6:.15g}"
-        estimate = self.workload.estimate[row] / 1e6
-        return f"{self._name(row)} {self.workload.procs[row]}x{estimate:g}{told}"
+        by = "" if promise is None else f" by {promise / 1e6:.15g}"
+        return f"{self._name(row)} {self.workload.procs[row]}x{self.workload.estimate[row] / 1e6:g}{by}"
 
-    def _pieces(self, now: int) -> Iterator[tuple[int, int, int | None, list[int]]]:
+    def _intervals(self, now: int) -> Iterator[tuple[int, int, int | None, list[int]]]:
         """Return row, begin, end (None: after now) and lanes of the execution intervals that began by now.
 
         An interval without length is drawn only if it is the job's last.
@@ -190,7 +178,7 @@ class _Board:
         """
         now = drawn.done.at
         free_from = [now] * self.procs
-        for row, _, over, lanes in self._pieces(now):
+        for row, _, over, lanes in self._intervals(now):
             if over is None and row in drawn.running:
                 for lane in lanes:
                     free_from[lane] = max(drawn.running[row], now)
@@ -204,7 +192,7 @@ class _Board:
     def _chart(self, drawn: _DrawnPass) -> Iterator[str]:
         now, running = drawn.done.at, drawn.running
         cells = [[" "] * WIDTH for _ in range(self.procs)]
-        for row, start, over, lanes in self._pieces(now):
+        for row, start, over, lanes in self._intervals(now):
             is_running = row in running and over is None
             begin, end = self._column(start), self._column(now if over is None else over)
             if end == begin and (is_running or (now if over is None else over) > start):

@@ -1,5 +1,4 @@
-"""The story of one job: the jobs ahead of it, its waits at each pass, its promises, and what made it start.  Also each
-time that it was suspended, resumed or resized, or that its trial run was over."""
+"""The story of one job: the jobs ahead of it, its waits at each pass, its promises, what made it start, and what followed."""
 
 from __future__ import annotations
 
@@ -21,11 +20,7 @@ _AHEAD = 8
 
 
 def row_of(workload: Workload, job: str) -> int:
-    """Return the row of a job number.
-
-    Raises:
-        UsageError: no job of the workload has it.
-    """
+    """Return the row of a job number; a UsageError if no job of the workload has it."""
     is_number = job.lstrip("-").isdecimal() and job.isascii() and len(job) < 18
     rows = np.flatnonzero(workload.number == int(job)) if is_number else np.empty(0, np.int64)
     if not len(rows):
@@ -50,16 +45,16 @@ class _Listener:
         self.trial = -1
 
     def __call__(self, engine: Engine, done: Round) -> None:
-        """Look at one round."""
         if self.row in done.arrived:
-            self._arrival(engine, done)
+            ahead = [str(self.workload.number[row]) for row in engine.view().queue.tolist() if row < self.row]
+            more = f" and {len(ahead) - _AHEAD} more" if len(ahead) > _AHEAD else ""
+            shown = f": {', '.join(ahead[:_AHEAD])}{more}" if ahead else ""
+            self._add(done, f"arrived; {len(ahead)} ahead in the queue{shown}")
+            self.last = ("", (), None)
         elif self.row in done.requeued:
-            why = (
-                "it uses more memory than its trial run has"
-                if done.at == self.since
-                else "its trial run is over before its end"
-            )
-            self.lines.append(f"{_time(done.at)}  {why}; it waits again, from the beginning")
+            is_too_big = done.at == self.since
+            why = "it uses more memory than its trial run has" if is_too_big else "its trial run is over before its end"
+            self._add(done, f"{why}; it waits again, from the beginning")
             self.last = ("", (), None)
         if self.row in done.stopped:
             self._suspended(done, " at the end of its time")
@@ -67,11 +62,9 @@ class _Listener:
             if isinstance(each, Break) and each.row == self.row:
                 self._flush()
                 self._add(done, f"its promise is broken [{each.reason.code}] {each.reason.text}")
-        started = next(
-            (action for action in done.actions if isinstance(action, Start) and action.row == self.row), None
-        )
-        if started is not None:
-            self._start(done, started)
+        started = [action for action in done.actions if isinstance(action, Start) and action.row == self.row]
+        if started:
+            self._start(done, started[0])
         elif self.last is None:
             self._changes(done)
         elif engine.state_of(self.row) is State.QUEUED:
@@ -79,30 +72,20 @@ class _Listener:
         else:
             self._flush()
             reasons = [each.reason for each in done.actions if isinstance(each, Reject) and each.row == self.row]
-            told = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
-            self._add(done, f"{engine.state_of(self.row).value}{told}")
+            why = "".join(f" [{reason.code}] {reason.text}" for reason in reasons)
+            self._add(done, f"{engine.state_of(self.row).value}{why}")
             self.last = None
 
-    def _arrival(self, engine: Engine, done: Round) -> None:
-        view = engine.view()
-        ahead = [int(self.workload.number[row]) for row in view.queue.tolist() if row < self.row]
-        shown = ", ".join(map(str, ahead[:_AHEAD])) + (
-            f" and {len(ahead) - _AHEAD} more" if len(ahead) > _AHEAD else ""
-        )
-        self.lines.append(f"{_time(done.at)}  arrived; {len(ahead)} ahead in the queue{': ' + shown if ahead else ''}")
-        self.last = ("", (), None)
-
     def _wait(self, engine: Engine, done: Round) -> None:
-        reason = engine.explain(self.row)
-        promise = engine.promise_to(self.row)
-        told = "" if promise is None else f"; promised {_time(promise)}"
+        reason, promise = engine.explain(self.row), engine.promise_to(self.row)
         now = (reason.code, reason.blocked_by[:1], promise)
         if now == self.last:
             self.repeated += 1
             return
         self._flush()
         self.last = now
-        self.lines.append(f"{_time(done.at)}  waits [{reason.code}] {reason.text}{told}")
+        promised = "" if promise is None else f"; promised {_time(promise)}"
+        self._add(done, f"waits [{reason.code}] {reason.text}{promised}")
 
     def _flush(self) -> None:
         if self.repeated:
@@ -118,34 +101,26 @@ class _Listener:
         for place, action in enumerate(done.actions):
             match action:
                 case Suspend(row=self.row):
-                    self.trial = _trial_after(done, place)
-                    reason = (
-                        "" if self.trial < 0 else f" for job {self.workload.number[self.trial]}, which gets a trial run"
-                    )
-                    self._suspended(done, reason)
+                    # The start of a trial run follows the suspensions for it.
+                    following = next((each for each in done.actions[place:] if not isinstance(each, Suspend)), None)
+                    self.trial = following.row if isinstance(following, Start) and following.is_trial else -1
+                    trial = f" for job {self.workload.number[self.trial]}, which gets a trial run"
+                    self._suspended(done, trial if self.trial >= 0 else "")
                 case Resume(row=self.row):
-                    self._resumed(done)
+                    is_over = self.trial >= 0 and self.trial in (*done.finished, *done.requeued)
+                    why = f": the trial run of job {self.workload.number[self.trial]} is over" if is_over else ""
+                    waited = (done.at - self.since) / 1e6
+                    self._add(done, f"resumed on {_processors(self.procs)} after {waited:.15g} s{why}")
+                    self.since, self.is_stopped, self.trial, self.has_resumed = done.at, False, -1, True
                 case Resize(row=self.row, procs=procs):
-                    before, self.procs = self._on(), procs
                     if not self.is_stopped:
-                        self._add(done, f"has {self._on()} from now on, {before} before")
-                case _:
-                    pass
-
-    def _resumed(self, done: Round) -> None:
-        is_over = self.trial >= 0 and self.trial in (*done.finished, *done.requeued)
-        why = f": the trial run of job {self.workload.number[self.trial]} is over" if is_over else ""
-        waited = (done.at - self.since) / 1e6
-        self._add(done, f"resumed on {self._on()} after {waited:.15g} s{why}")
-        self.since, self.is_stopped, self.trial, self.has_resumed = done.at, False, -1, True
+                        self._add(done, f"has {_processors(procs)} from now on, {_processors(self.procs)} before")
+                    self.procs = procs
 
     def _suspended(self, done: Round, why: str) -> None:
         ran = f"{(done.at - self.since) / 1e6:.15g} s{' since it resumed' if self.has_resumed else ''}"
         self._add(done, f"suspended{why}; it had run for {ran}")
         self.since, self.is_stopped = done.at, True
-
-    def _on(self) -> str:
-        return _processors(self.procs)
 
     def _start(self, done: Round, action: Start) -> None:
         self._flush()
@@ -155,19 +130,9 @@ class _Listener:
         freed = f"after the end of job {', '.join(numbers)}" if numbers else "when no job had just ended"
         waited = (done.at - int(self.workload.submit[self.row])) / 1e6
         how = f" on {self.procs} of {asked} processors" if self.procs < asked else ""
-        if action.is_trial and action.until is not None:
-            how += f" for a trial run of {(action.until - done.at) / 1e6:.15g} s"
-        elif action.until is not None:
-            how += f" for {(action.until - done.at) / 1e6:.15g} s"
+        if action.until is not None:
+            how += f" for {'a trial run of ' if action.is_trial else ''}{(action.until - done.at) / 1e6:.15g} s"
         self._add(done, f"started{how} {freed}; it had waited {waited:g} s")
-
-
-def _trial_after(done: Round, place: int) -> int:
-    """Return the job with the trial run for which another was suspended, -1 for none: its start follows the suspensions."""
-    for action in done.actions[place + 1 :]:
-        if not isinstance(action, Suspend):
-            return action.row if isinstance(action, Start) and action.is_trial else -1
-    return -1
 
 
 def _processors(count: int) -> str:

@@ -18,7 +18,7 @@ from qbatch.model.record import MICROSECONDS
 from qbatch.papers.qops import DUPLICATION, QopsCase, log_of, source_of
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
-from qbatch.simulation.reference import responses_of
+from qbatch.simulation.drivers import responses_of
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import Outcomes, SubmissionRecord
 from qbatch.wire.requests import Delete, Spec, Submit

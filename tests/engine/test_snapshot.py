@@ -172,7 +172,7 @@ def test_bytes_that_name_what_may_not_be_made_are_refused(tree: list[object]) ->
 def test_another_format_is_refused_by_name() -> None:
     machine = one_host(8)
     data = snapshot.dump(Engine(machine, load_policy("fcfs")))
-    start = len(snapshot._MARK) + snapshot._HASH
+    start = snapshot._START
     other = msgspec.msgpack.encode({**msgspec.msgpack.decode(data[start:]), "format": 2})
     with pytest.raises(InputError, match="the snapshot has format 2; this version of qbatch reads 6"):
         snapshot.load(machine, load_policy("fcfs"), snapshot._MARK + hashlib.sha256(other).digest() + other)

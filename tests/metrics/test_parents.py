@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import METRICS, measure
-from qbatch.metrics.parents import parent_times
+from qbatch.metrics.measure import parent_times
 from qbatch.model.record import Schedule
 from tests.harness import run_named, workload_of
 from tests.oracle.workloads import random_jobs

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from qbatch.metrics import measure
-from qbatch.metrics.predictions import accuracies
+from qbatch.metrics.measure import accuracies
 from qbatch.model.record import Schedule
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from tests.harness import run_named

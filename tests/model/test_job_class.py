@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.model.job_class import JobClass, class_of, class_pairs
+from qbatch.model.job_class import JobClass
+from qbatch.model.machine import Machine
 from qbatch.workloads.machines import load_machine
 
 HOUR = 3_600_000_000
@@ -65,9 +66,10 @@ def test_the_pairs_stand_in_the_order_of_the_file() -> None:
 
 def test_a_plain_class_is_the_first_that_takes_the_job() -> None:
     small, large = JobClass("small", procs=2), JobClass("large", procs=8, memory=10)
-    found = class_of((small, large), 3, 10, HOUR)
+    machine = Machine((), classes=(small, large))
+    found = machine.class_of(3, 10, HOUR)
     assert found is not None
     assert (found.name, found.time, found.size) == ("large", large, large)
-    assert class_of((small, large), 3, 11, HOUR) is None
-    assert class_of((), 1, 0, 0) is None
-    assert [pair.name for pair in class_pairs((small, large))] == ["small", "large"]
+    assert machine.class_of(3, 11, HOUR) is None
+    assert Machine(()).class_of(1, 0, 0) is None
+    assert [pair.name for pair in machine.class_pairs] == ["small", "large"]

@@ -65,7 +65,7 @@ from qbatch.papers.qops_claims import (
 from qbatch.papers.record import FAILS, HOLDS, UNDECIDED, VERDICTS, Claim
 from qbatch.policies import load_policy
 from qbatch.simulation import prepare, run
-from qbatch.simulation.reference import easy_responses
+from qbatch.simulation.drivers import easy_responses
 from qbatch.workloads import generate_log, parse_header, write_log
 from qbatch.workloads.transform import with_deadlines
 

@@ -22,7 +22,7 @@ from qbatch.planning.policy import Policy, compiled_of
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.simulation import run
-from qbatch.simulation.compiled import run_compiled
+from qbatch.simulation.compiled import CompiledReplay
 from tests.harness import same_schedule, size, workload_of
 from tests.oracle.naive import Job
 from tests.policies import naive_resources as naive
@@ -150,7 +150,8 @@ def test_the_compiled_loop_makes_the_same_reservation() -> None:
             kept.append(made(work, machine))
             return kept[-1]
 
-        schedule = run_compiled(work_of(jobs), TWO, msgspec.structs.replace(compiled, new_memory=new_memory), "easy")
+        replay = CompiledReplay(work_of(jobs), TWO, msgspec.structs.replace(compiled, new_memory=new_memory), "easy")
+        schedule = replay.run()
         assert starts_of(schedule)[2] == (50, 1)
         assert kept[0].held[[ROW, WHERE, AT], 0].tolist() == [2, 1, 50 * SECOND]
 

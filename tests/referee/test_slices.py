@@ -102,5 +102,5 @@ def test_classes_that_are_always_there_have_the_shares_of_their_slices() -> None
 def test_rows_without_their_pieces_are_said_to_be_unchecked() -> None:
     schedule = schedule_of("scojo", random_asked(3, 20, 30, LASTING))
     assert schedule.pieces is not None
-    bare = replace(schedule, pieces=None, told_pieces=schedule.piece_count)
+    bare = replace(schedule, pieces=None, read_piece_count=schedule.piece_count)
     assert any("slices of scojo" in text for text in judge(bare, "scojo").unchecked)

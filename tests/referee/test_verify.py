@@ -296,7 +296,7 @@ def test_a_promise_that_a_quantum_put_off_is_counted_and_no_breach() -> None:
 
 def test_pieces_that_are_not_known_are_said_to_be_unchecked() -> None:
     done = tried(TRIED[0])
-    done = replace(done, pieces=None, told_pieces=done.piece_count)
+    done = replace(done, pieces=None, read_piece_count=done.piece_count)
     verdict = judge(done, TRIED[0])
     assert verdict.breaches == ()
     assert any(text.startswith("the 3 jobs with several execution intervals") for text in verdict.unchecked)

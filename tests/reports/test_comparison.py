@@ -297,7 +297,7 @@ def test_the_longest_queue_is_that_of_the_waits() -> None:
 
 def test_jobs_in_pieces_are_compared_by_all_their_waiting_and_by_what_they_held() -> None:
     one, other = side(in_pieces(7)), side(in_pieces(7))
-    unknown = replace(other.schedule, pieces=None, told_pieces=other.schedule.piece_count)
+    unknown = replace(other.schedule, pieces=None, read_piece_count=other.schedule.piece_count)
     bare = replace(other, schedule=unknown, label="bare")
     assert of(compare(one, other, ComparedSettings(parts=())), "wait_mean_s")["a"] == measure(in_pieces(7))["wait_mean_s"]
     document = compare(one, bare, ComparedSettings(parts=()))

@@ -11,7 +11,7 @@ import msgspec
 
 from qbatch.daemon.core.job import BatchJob, EarlierAttempts, Prepared
 from qbatch.daemon.core.state import Core
-from qbatch.engine import setting_back
+from qbatch.engine.engine import job_set_back
 from qbatch.model.events import Woken
 from qbatch.model.progress import NEVER
 
@@ -25,8 +25,8 @@ def set_back(core: Core, by: int) -> None:
     for pool in core.pools:
         pool.engine.check_exchange(pool.policy)  # before anything changes
     for pool in core.pools:
-        setting_back.set_back(pool.engine, by)
-        pool.pending = {key: setting_back.job_set_back(job, by) for key, job in pool.pending.items()}
+        pool.engine.set_back(by)
+        pool.pending = {key: job_set_back(job, by) for key, job in pool.pending.items()}
         pool.events.append(Woken())
     shared: dict[int, Prepared] = {}
     for job in core.jobs.values():

@@ -35,15 +35,9 @@ def count_up_to(tree: Int64Array, at: int) -> int:
 
 @allocating_kernel
 def lost_area(
-    submit: Int64Array,
-    start: Int64Array,
-    end: Int64Array,
-    procs: Int64Array,
-    by_submit: Int64Array,
-    by_start: Int64Array,
-    by_end: Int64Array,
-    procs_total: int,
-) -> tuple[int, int]:
+    submit: Int64Array, start: Int64Array, end: Int64Array, procs: Int64Array, by_submit: Int64Array, by_start: Int64Array,
+    by_end: Int64Array, procs_total: int,
+) -> tuple[int, int]:  # fmt: skip
     """Return the processor microseconds lost as (high, low), to be read as high * 2**27 + low.
 
     ``by_submit`` and similar are the rows in order of that time.  All events of one instant are applied before the

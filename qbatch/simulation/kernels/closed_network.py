@@ -1,10 +1,8 @@
 """The closed network as a ``decide`` of the event loop: the draws of the source and the queues of the policy.
 
-It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through the engine;
-routing and selection are the same kernels.  The order of one instant is that of docs/spec/papers.md 5.5, rule 2.  Jobs come back
-by the loop's timer, so that the loop knows no arrival.
-
-A row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
+It does to the microsecond what the source (:mod:`qbatch.simulation.network`) and the policy ``taskqueues`` do through
+the engine (docs/spec/papers.md 5.5, rule 2).  Jobs come back by the loop's timer, so that the loop knows no arrival.  A
+row of the loop is a *task*: ``job x P + its index among the tasks of its visit``, used again in each visit.
 """
 
 from __future__ import annotations
@@ -233,9 +231,7 @@ def _dispatch(memory: NetworkTables, job: int, now: int) -> None:
             drawn = task_queues.LOWEST
         station = task_queues.routed(rules.routing, drawn, stations["length"], memory.servers)
         number = job * rules.processors + task
-        task_queues.append(
-            memory.queues[station], stations[station].waiting, number, tasks[task, network.ESTIMATE], job
-        )
+        task_queues.append(memory.queues[station], stations[station].waiting, number, tasks[task, network.ESTIMATE], job)
         stations[station].waiting += 1
         stations[station].length += 1
         memory.demand[number] = tasks[task, network.DEMAND]
@@ -273,9 +269,7 @@ def _serve(memory: NetworkTables, station_of: Int64Array, started: Int64Array, n
 
 
 @kernel
-def decide(
-    instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables
-) -> int:  # fmt: skip
+def decide(instant: Instant, jobs: JobColumns, state: StateTables, done: ScheduleTable, memory: NetworkTables) -> int:
     """Make one round of a closed network: count ended tasks, move the I/O station, route new tasks, let stations select."""
     now, counts, switches = instant.now, memory.counts[0], memory.switches
     _end_tasks(memory, done.host, state.ended, instant.ended, now)

@@ -1,11 +1,7 @@
-"""The event loop of every compiled policy, in virtual time.
+"""The event loop of every compiled policy, in virtual time; its rounds are "The meaning of one instant" of docs/design.md.
 
-A round is "The meaning of one instant" of docs/design.md: advance to the next instant; completions and trial runs that are over,
-by sequence; timers; arrivals; one ``decide``; its decisions are carried out.  If that causes an event at the same instant,
-another round of the instant follows.  Rows are jobs in order of sequence; ``submit`` ascends.
-
-:func:`loop_around` fills in ``decide`` and the names in capitals below: to the compiler they are constants, so that a loop
-contains only what its policy needs.
+Rows are jobs in order of sequence; ``submit`` ascends.  :func:`loop_around` fills in ``decide`` and the names in
+capitals below: to the compiler they are constants, so that a loop contains only what its policy needs.
 """
 
 from __future__ import annotations
@@ -198,9 +194,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
 
 
 @cache
-def loop_around(
-    decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool
-) -> Callable[..., bool]:  # fmt: skip
+def loop_around(decide: Callable[..., int], needs: Needs, *, has_admission: bool, is_checked: bool) -> Callable[..., bool]:
     """Return the loop around a ``decide``; ``is_checked``: its starts are checked, which only our own policies may omit."""
     constants = {name.upper(): value for name, value in needs._asdict().items()}
     constants |= {"HAS_ADMISSION": has_admission, "IS_CHECKED": is_checked}
