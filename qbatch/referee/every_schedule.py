@@ -53,8 +53,8 @@ def check_capacity(done: Schedule, host_cpus: Sequence[int] = ()) -> Iterator[Br
     spans = with_pieces(whole, done.pieces)
     spans = spans.only((spans.end > spans.begin) & (done.workload.procs[spans.job] <= done.workload.procs_total))
     yield from _overuse(done, spans, done.workload.procs_total, "")
-    for host, cpus in enumerate(host_cpus):
-        yield from _overuse(done, spans.only(spans.host == host), cpus, f" of host {host}")
+    for place, cpus in enumerate(host_cpus):
+        yield from _overuse(done, spans.only(spans.host == place), cpus, f" of host {place}")
 
 
 def _overuse(done: Schedule, spans: Spans, total: int, where: str) -> Iterator[Breach]:

@@ -96,12 +96,12 @@ class NetworkRun:
     @property
     def trace(self) -> Int64Array:
         """The tasks that have started: job, visit, task, station, dispatched, start, end."""
-        return self._tables.trace[: self._tables.counts[0].traced].view(np.int64).reshape(-1, len(closed_network.TASK_TRACE))
+        return self._tables.trace[: self._tables.counts[0].traced].view(np.int64).reshape(-1, len(closed_network.TASK_TRACE.names or ()))
 
     @property
     def visits(self) -> Int64Array:
         """The completed visits: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
-        return self._tables.visits[: self._tables.counts[0].visited].view(np.int64).reshape(-1, len(closed_network.VISIT_TRACE))
+        return self._tables.visits[: self._tables.counts[0].visited].view(np.int64).reshape(-1, len(closed_network.VISIT_TRACE.names or ()))
 
 
 def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: int) -> closed_network.NetworkTables:

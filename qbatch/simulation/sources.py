@@ -8,7 +8,7 @@ log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class LogSource:
         self.offset = offset
         self.size = len(workload)
         self._workload = workload
+        self._next: int | None = None
         self.go_to(0)
 
     def go_to(self, row: int) -> None:
@@ -139,7 +140,7 @@ def workload_of(name: str, procs_total: int, arrivals: Sequence[Arrival]) -> Wor
 
     jobs = [arrival.job for arrival in arrivals]
     asked = ("number", "submit", "procs", "estimate", "memory", "user", "group", "queue", "parent")
-    columns = {field: column(getattr(job, field) for job in jobs) for field in asked}
+    columns: dict[str, Any] = {field: column(getattr(job, field) for job in jobs) for field in asked}
     resources = dict.fromkeys(resource for job in jobs for resource, _ in job.resources)
     run = column(arrival.run for arrival in arrivals)
     return Workload(
