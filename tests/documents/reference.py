@@ -71,12 +71,12 @@ def pbs_commands() -> Iterator[str]:
     """Yield each PBS command with its usage and its options."""
     for name in PBS_COMMANDS:
         command = command_of(name)
-        page = help_of(command)
-        yield from (f"### {name}", "", f"{page.summary[0].upper()}{page.summary[1:]}.", "", "```text")
+        summary, paragraphs, options = help_of(command)
+        yield from (f"### {name}", "", f"{summary[0].upper()}{summary[1:]}.", "", "```text")
         yield from (*re.sub(r"\n +", "\n    ", command.usage).splitlines(), "```")
-        for paragraph in page.paragraphs:
+        for paragraph in paragraphs:
             yield from ("", paragraph.replace("``", "`"))
-        rows = [(f"`{option}{f' {argument}' if argument else ''}`", cell(text)) for option, argument, text in page.options]
+        rows = [(f"`{option}{f' {argument}' if argument else ''}`", cell(text)) for option, argument, text in options]
         yield from table(("option", "meaning"), rows)
 
 

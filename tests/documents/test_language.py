@@ -24,15 +24,6 @@ def test_what_is_not_plain_is_found_with_its_line() -> None:
     assert found == [(5, "a sentence of 37 words"), (3, "'whose'"), (3, "'Nobody'"), (3, "'told'")]
 
 
-NOT_YET = ("daemon",)
-"""Parts of the package with prose that is not plain yet; docs/next-steps.md names them."""
-
-PROSE = [
-    path
-    for path in sorted((ROOT / "qbatch").rglob("*.py"))
-    if not str(path.relative_to(ROOT / "qbatch")).startswith(NOT_YET)
-]
-
-
 def test_docstrings_comments_and_messages_are_in_plain_language() -> None:
-    assert [str(found) for path in PROSE for found in findings(path)] == []
+    modules = sorted((ROOT / "qbatch").rglob("*.py"))
+    assert [str(found) for path in modules for found in findings(path)] == []
