@@ -10,7 +10,7 @@ from qbatch.model.errors import UsageError
 from qbatch.planning.kernels import tables, task_queues
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import JobColumns, LogTable, ScheduleTable, StateTables
-from qbatch.planning.kernels.types import Int64Array
+from qbatch.planning.kernels.types import Int64Array, RecordArray
 from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
 from qbatch.simulation.kernels import closed_network
 from qbatch.simulation.kernels.loop import loop_around
@@ -96,12 +96,16 @@ class NetworkRun:
     @property
     def trace(self) -> Int64Array:
         """The tasks that have started: job, visit, task, station, dispatched, start, end."""
-        return self._tables.trace[: self._tables.counts[0].traced].view(np.int64).reshape(-1, len(closed_network.TASK_TRACE.names or ()))
+        return _matrix(self._tables.trace[: self._tables.counts[0].traced])
 
     @property
     def visits(self) -> Int64Array:
         """The completed visits: job, visit, tasks, submitted, ended, begin and end of the I/O (-1: not yet)."""
-        return self._tables.visits[: self._tables.counts[0].visited].view(np.int64).reshape(-1, len(closed_network.VISIT_TRACE.names or ()))
+        return _matrix(self._tables.visits[: self._tables.counts[0].visited])
+
+
+def _matrix(records: RecordArray) -> Int64Array:
+    return records.view(np.int64).reshape(-1, len(records.dtype.names or ()))
 
 
 def _tables(network: Network, rules: QueueRules, draws: NetworkDraws, traced: int) -> closed_network.NetworkTables:
