@@ -1,4 +1,4 @@
-"""The terminal commands: one file for each command, and the renderers that they share.
+"""The terminal commands: a file for each command or group of alike commands, and what they share.
 
 This package holds options, calls into the packages below, tables and messages.  Data goes to stdout, everything else to
 stderr.  It never computes anything.  The commands import NumPy, Numba and rich only where they need them, so that

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from qbatch.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from qbatch.workloads import Log
+
+
+OnlyPolicies = Annotated[list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")]
+"""The option that selects policies of a result."""
 
 
 def command_group(text: str | None = None) -> typer.Typer:

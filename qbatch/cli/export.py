@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import OnlyPolicies, talk
 from qbatch.client import ClientSession
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, OutputError, UsageError, suggestion
@@ -39,9 +39,7 @@ def export(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="File [stdout], or the directory of a result.")
     ] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
-    ] = None,
+    policy: OnlyPolicies = None,
     procs: Annotated[
         int | None, typer.Option("--procs", min=1, help="Processors of the machine, if SOURCE is job rows.")
     ] = None,

@@ -6,15 +6,12 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import check_choice, print_table, talk
+from qbatch.cli.console import OnlyPolicies, check_choice, print_table, talk
 from qbatch.model.errors import UsageError, suggestion
-
-if TYPE_CHECKING:
-    from qbatch.metrics.table import Metric
 
 SCHEMA = "qbatch.measured/1"
 
@@ -27,9 +24,7 @@ def metrics(
             help="Metrics to describe; or schedules to measure: DIR or DIR:POLICY, job rows, a log with waits.",
         ),
     ] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
-    ] = None,
+    policy: OnlyPolicies = None,
     by: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Break down by month, user, size, ...")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -53,8 +48,20 @@ def metrics(
     if as_json:
         document = {"schema": "qbatch.metrics/1", "metrics": [asdict(metric) for metric in chosen]}
         typer.echo(json.dumps(document, indent=2))
-    elif sys.stdout.isatty():
-        _print_rich_table(chosen)
+    elif sys.stdout.isatty():  # the meaning, formula and source below each other, so that they fit an ordinary terminal
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table(box=None, header_style="bold", pad_edge=False)
+        shown.add_column("name", style="bold", no_wrap=True)
+        shown.add_column("unit", no_wrap=True)
+        shown.add_column("meaning, formula, source")
+        for each in chosen:
+            meaning = Text(each.meaning)
+            meaning.append(f"\n= {each.formula}  ({each.source})", style="dim")
+            shown.add_row(each.name, each.unit, meaning)
+        Console().print(shown)
     else:
         rows = [(metric.name, metric.unit, metric.formula, metric.source, metric.meaning) for metric in chosen]
         print_table("", ["name", "unit", "formula", "source", "meaning"], rows, left=5)
@@ -85,20 +92,3 @@ def _measure(results: list[str], policies: list[str], by: list[str], procs: int 
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         print_run(document)
-
-
-def _print_rich_table(table: tuple[Metric, ...]) -> None:
-    """Print each metric with its meaning, its formula and its source below, so that it fits an ordinary terminal."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    shown.add_column("name", style="bold", no_wrap=True)
-    shown.add_column("unit", no_wrap=True)
-    shown.add_column("meaning, formula, source")
-    for metric in table:
-        meaning = Text(metric.meaning)
-        meaning.append(f"\n= {metric.formula}  ({metric.source})", style="dim")
-        shown.add_row(metric.name, metric.unit, meaning)
-    Console().print(shown)

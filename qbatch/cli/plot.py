@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import refuse_given, talk
+from qbatch.cli.console import OnlyPolicies, refuse_given, talk
 from qbatch.model.errors import UsageError
 
 
@@ -35,9 +35,7 @@ def plot(
     ],
     kind: Annotated[Kind | None, typer.Option("--kind", help="Kind of picture of a result.")] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="PNG, SVG or PDF file [KIND.png or sweep.png].")] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
-    ] = None,
+    policy: OnlyPolicies = None,
     begin: Annotated[str | None, typer.Option("--from", help="Start of the picture: log seconds or ISO time.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="End of the picture: log seconds or ISO time.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,

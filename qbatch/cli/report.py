@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbatch.cli.console import talk
+from qbatch.cli.console import OnlyPolicies, talk
 from qbatch.model.errors import UsageError
 
 
@@ -16,9 +16,7 @@ def report(
         list[str], typer.Argument(metavar="RESULT", help="DIR or DIR:POLICY of results, job rows, or one sweep.")
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = "report.html",
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="Only this policy; may be repeated.")
-    ] = None,
+    policy: OnlyPolicies = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="Policy with which the others are compared.")] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title, instead of the usual one.")] = None,
     procs: Annotated[int | None, typer.Option("--procs", min=1, help="Processors of the machine.")] = None,

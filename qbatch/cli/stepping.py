@@ -43,12 +43,7 @@ def step_through(work: Workload, machine: Machine, policies: list[Policy], *, at
         for heading, passes in drawn
         for number, lines in enumerate(passes, 1)
     ]
-    _by_key(shown)
-
-
-def _by_key(shown: list[str]) -> None:
-    """Show one text after another, forward and back, until the last is left or ``q`` is pressed."""
-    place = 0
+    place = 0  # show one text after another, forward and back, until the last is left or q is pressed
     with _keys() as descriptor:
         while place < len(shown):
             sys.stdout.write(f"{_CLEAR}{shown[place]}\n")

@@ -109,13 +109,26 @@ class JobTable(RowTable):
         self.refresh()
 
 
-def _common() -> list[TableColumn]:
-    return [
-        TableColumn("id", "job", 8, lambda job: short_id(job.id), number_of),
-        TableColumn("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
-        TableColumn("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
-        TableColumn("procs", "procs", 5, lambda job: str(pieces.procs_now(job)), pieces.procs_now, is_right=True),
-    ]
+def hosts_text(job: JobRecord) -> str:
+    """Return the hosts of a job, each once with its processors: ``n1*4 n2*4``."""
+    counts: dict[str, int] = {}
+    for part in job.exec_host.split("+") if job.exec_host else ():
+        name, _, slot = part.partition("/")
+        count = slot.partition("*")[2]
+        counts[name] = counts.get(name, 0) + (int(count) if count.isdigit() else 1)
+    return " ".join(f"{name}*{count}" if count > 1 else name for name, count in counts.items()) or "-"
+
+
+_COMMON = (
+    TableColumn("id", "job", 8, lambda job: short_id(job.id), number_of),
+    TableColumn("name", "name", 12, lambda job: clean(job.name), lambda job: job.name),
+    TableColumn("user", "user", 9, lambda job: clean(job.user), lambda job: job.user, gives_way=2),
+    TableColumn("procs", "procs", 5, lambda job: str(pieces.procs_now(job)), pieces.procs_now, is_right=True),
+)
+_STATE = TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state))
+_MEMORY = TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True)
+_HOSTS = TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host)
+_QUEUE = TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue)
 
 
 def waiting_table(board: Board, **given: Any) -> JobTable:
@@ -128,10 +141,10 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
         return danger_of(job, None if job.estimated_start is None else job.estimated_start + walltime_of(job))
 
     return JobTable(board, [
-        *_common(),
+        *_COMMON,
         TableColumn("walltime", "walltime", 8, lambda job: short_span(walltime_of(job) or None), walltime_of, is_right=True,
                gives_way=1),
-        TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
+        _STATE,
         TableColumn("waited", "waited", 7, lambda job: short_span(since(job)), since, is_right=True, gives_way=3),
         TableColumn("expected", "expected", 11, lambda job: close_moment(job.estimated_start, board.now()),
                lambda job: job.estimated_start or 1 << 62, is_vital=True),
@@ -139,8 +152,8 @@ def waiting_table(board: Board, **given: Any) -> JobTable:
                lambda job: job.promised or 1 << 62, is_vital=True),
         TableColumn("deadline", "deadline", 11, lambda job: close_moment(job.deadline, board.now()),
                lambda job: job.deadline or 1 << 62, tone=danger),
-        TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
-        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        _MEMORY,
+        _QUEUE,
         TableColumn("priority", "prio", 5, lambda job: str(job.priority), lambda job: job.priority, is_right=True),
         TableColumn("comment", "comment", 50, lambda job: clean(job.comment), lambda job: job.comment),
     ], "no job waits", **given)  # fmt: skip
@@ -165,15 +178,15 @@ def running_table(board: Board, **given: Any) -> JobTable:
         return "bad" if share(job) >= 1 else "warning" if share(job) >= 0.9 else "good"
 
     return JobTable(board, [
-        *_common(),
+        *_COMMON,
         TableColumn("progress", "of its walltime", _BAR + 5, progress, share, tone=tone),
         TableColumn("ran", "ran", 7, lambda job: short_span(run(job)), run, is_right=True),
         TableColumn("left", "left", 7, lambda job: short_span(walltime_of(job) - run(job)),
                lambda job: walltime_of(job) - run(job), is_right=True),
-        TableColumn("state", "st", 2, lambda job: job.state, lambda job: job.state, tone=lambda job: _TONES.get(job.state)),
-        TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host),
-        TableColumn("memory", "memory", 7, lambda job: job.resources.get("mem", "-"), memory_of, is_right=True),
-        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
+        _STATE,
+        _HOSTS,
+        _MEMORY,
+        _QUEUE,
     ], "no job runs", **given)  # fmt: skip
 
 
@@ -184,7 +197,7 @@ def history_table(board: Board, **given: Any) -> JobTable:
         return run_time(job, board.now())
 
     return JobTable(board, [
-        *_common(),
+        *_COMMON,
         TableColumn("status", "exit", 9, status_of, lambda job: job.exit_status or 0, is_right=True,
                tone=lambda job: "bad" if job.exit_status else "good"),
         TableColumn("waited", "waited", 7, lambda job: short_span(waited(job, board.now())),
@@ -193,17 +206,7 @@ def history_table(board: Board, **given: Any) -> JobTable:
         TableColumn("ended", "ended", 11, lambda job: close_moment(job.ended, board.now()), lambda job: job.ended or 0),
         TableColumn("submitted", "submitted", 11, lambda job: close_moment(job.submitted, board.now()),
                lambda job: job.submitted or 0),
-        TableColumn("queue", "queue", 9, lambda job: clean(job.queue), lambda job: job.queue),
-        TableColumn("hosts", "hosts", 24, hosts_text, lambda job: job.exec_host),
+        _QUEUE,
+        _HOSTS,
         TableColumn("comment", "comment", 40, lambda job: clean(job.comment), lambda job: job.comment),
     ], "no job has ended yet; type to search, / to filter", **given)  # fmt: skip
-
-
-def hosts_text(job: JobRecord) -> str:
-    """Return the hosts of a job, each once with its processors: ``n1*4 n2*4``."""
-    counts: dict[str, int] = {}
-    for part in job.exec_host.split("+") if job.exec_host else ():
-        name, _, slot = part.partition("/")
-        count = slot.partition("*")[2]
-        counts[name] = counts.get(name, 0) + (int(count) if count.isdigit() else 1)
-    return " ".join(f"{name}*{count}" if count > 1 else name for name, count in counts.items()) or "-"

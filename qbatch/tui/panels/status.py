@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from rich.text import Text
@@ -39,17 +40,22 @@ class Status(Widget):
         policies = {queue.policy for queue in board.queues.values() if queue.policy} or {server.policy}
         text.append(f"  {', '.join(sorted(policies))}")
         text.append(f"  {moment(board.now())}", "bold")
-        text.append(f"  {self._speed()}")
-        text.append("\n")
-        counts: dict[str, int] = {}
+        clock = board.clock
+        if clock.mode == "real":
+            text.append("  real time\n")
+        else:
+            speed = "as fast as it can" if not clock.speed else f"x{clock.speed:,.15g}"
+            until = f" until {clean(clock.until)}" if clock.until else ""
+            mode = clock.mode if self.source.is_live else "recording"
+            text.append(f"  {'paused,' if clock.is_paused else '▶'} {mode} {speed}{until}\n")
+        counts: Counter[str] = Counter()
         for queue in board.queues.values():
-            for letter, count in queue.counts.items():
-                counts[letter] = counts.get(letter, 0) + count
+            counts.update(queue.counts)
         words = (("running", "RE"), ("queued", "Q"), ("held", "HW"), ("suspended", "S"))
         shown = [
             f"{number:,} {word}"
             for word, letters in words
-            if (number := sum(counts.get(letter, 0) for letter in letters)) or word in ("running", "queued")
+            if (number := sum(counts[letter] for letter in letters)) or word in ("running", "queued")
         ]
         text.append(", ".join(shown))
         text.append(f", {board.ended:,} ended here")
@@ -61,15 +67,6 @@ class Status(Widget):
             if phase.on_disk:
                 text.append(f", {phase.on_disk:,} on disk")
         return text
-
-    def _speed(self) -> str:
-        clock = self.board.clock
-        if clock.mode == "real":
-            return "real time"
-        speed = "as fast as it can" if not clock.speed else f"x{clock.speed:,.15g}"
-        sign = "paused," if clock.is_paused else "▶"
-        until = f" until {clean(clock.until)}" if clock.until else ""
-        return f"{sign} {clock.mode if self.source.is_live else 'recording'} {speed}{until}"
 
     def _progress(self) -> str:
         played = self.source.progress()
