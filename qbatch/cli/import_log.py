@@ -121,7 +121,7 @@ def _check_output(out: str, files: list[str], key: Text, machine_file: Text) -> 
 
 
 def _key(path: str) -> bytes:
-    from qbatch.workloads.accounting.names import read_or_make_key
+    from qbatch.workloads.accounting.swf_log import read_or_make_key
 
     key, is_new, is_open = read_or_make_key(path)
     if is_new:

@@ -70,8 +70,8 @@ def metrics(
 def _measure(results: list[str], policies: list[str], by: list[str], procs: int | None, as_json: bool) -> None:
     from qbatch.cli.run_table import print_run
     from qbatch.metrics import BREAKDOWNS
-    from qbatch.reports.measured import measured
     from qbatch.reports.report.study import gather
+    from qbatch.reports.report.summary import measured
 
     for key in by:
         check_choice("--by", key, BREAKDOWNS)

@@ -111,7 +111,7 @@ def _record(known: Catalogue, entry: Entry, cache: Cache) -> dict[str, Any]:
     """Return an entry for JSON: every field, null if it is unknown."""
     versions = [
         {
-            "kind": each.kind, "file": each.file, "url": f"{known.archive}/{known.path(entry, each)}", "jobs": each.jobs,
+            "kind": each.kind, "file": each.file, "url": f"{known.archive}/{entry.folder}/{each.file}", "jobs": each.jobs,
             "bytes": each.bytes, "sha256": each.sha256, "pinned_sha256": None if each.sha256 else cache.checksum(each),
             "cached": str(cache.path(each)) if cache.path(each).is_file() else None,
         }

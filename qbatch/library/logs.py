@@ -10,8 +10,8 @@ from typing import Any
 from qbatch.library.arguments import speaks_of_arguments
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads import Log
+from qbatch.workloads.generate import MODELS
 from qbatch.workloads.log import Column
-from qbatch.workloads.models import MODELS
 from qbatch.workloads.transform import DeadlineLog, read_steps, sized
 
 LogLike = str | os.PathLike[str] | Log | DeadlineLog
@@ -44,7 +44,7 @@ def read_log(
         InputError: it cannot be read; the message names the line and the reason.
     """
     if not isinstance(path, str | os.PathLike):
-        from qbatch.workloads.frame import log_of_frame
+        from qbatch.workloads.log import log_of_frame
 
         return log_of_frame(path, procs, name)
     from qbatch.workloads.swf import read_log as read

@@ -27,8 +27,7 @@ from qbatch.policies import load_policy
 from qbatch.simulation import Options, prepare, run
 from qbatch.workloads.machines import load_machine
 from qbatch.workloads.origin2000 import CLASSES, MONTHS, generate_month
-from qbatch.workloads.origin2000.arrivals import is_weekend
-from qbatch.workloads.origin2000.month import month_record
+from qbatch.workloads.origin2000.month import is_weekend, month_record
 
 POLICIES: Mapping[str, str] = {
     "LSF*": "lsf",

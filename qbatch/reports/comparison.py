@@ -7,7 +7,7 @@ the statistics of each quantity and their verdicts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ class Matched:
     only_a: int
     only_b: int
     uncounted: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def check_pairs(pairs: Sequence[tuple[Side, Side]], *, may_logs_differ: bool = False) -> None:
@@ -146,7 +146,12 @@ def match(a: Side, b: Side) -> Matched:
     one, other = first.only(at_a[order]), second.only(at_b[order])
     work, others = one.workload, other.workload
     unlike = np.flatnonzero(work.procs != others.procs)
-    if len(unlike) and not _is_one_log(a, b, one, other):
+    # A schedule may be the recorded log of the other: then jobs need not have got what they requested.  It is, if the logs
+    # are the same, or if all common jobs were submitted at the same times.
+    is_recorded = (a.result.is_recorded or b.result.is_recorded) and (
+        log_of(a.result) == log_of(b.result) or np.array_equal(work.submit, others.submit)
+    )
+    if len(unlike) and not is_recorded:
         row = int(unlike[0])
         raise InputError(
             f"{b.where}: job {work.number[row]} requests {others.procs[row]} processors, but "
@@ -166,28 +171,16 @@ def match(a: Side, b: Side) -> Matched:
     return Matched(one.only(is_counted), other.only(is_counted), (one, other), *left, notes=notes)
 
 
-def _is_one_log(a: Side, b: Side, one: Schedule, other: Schedule) -> bool:
-    """Whether one schedule is the recorded log of the other: then jobs need not have got what they requested.
-
-    It is, if the logs are the same, or if all common jobs (``one``, ``other``) were submitted at the same times.
-    """
-    if not (a.result.is_recorded or b.result.is_recorded):
-        return False
-    return log_of(a.result) == log_of(b.result) or np.array_equal(one.workload.submit, other.workload.submit)
-
-
 def _hashes(a: Side, b: Side) -> list[str]:
     """Return the known hashes of the logs."""
-    told = (side.result.document.get("log", {}).get("sha256") for side in (a, b))
-    return [digest for digest in told if digest is not None]
+    known = (side.result.document.get("log", {}).get("sha256") for side in (a, b))
+    return [digest for digest in known if digest is not None]
 
 
 def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     notes = []
     if len(set(_hashes(a, b))) > 1:
-        notes.append(
-            f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number anyway"
-        )
+        notes.append(f"these are results of two log files ({a.where}, {b.where}); jobs are matched by number anyway")
     if a.result.document and b.result.document:
         found = option_differences((a.where, a.result), (b.where, b.result))
         notes += [f"{b.where} {what}" for what in found]
@@ -195,23 +188,17 @@ def _notes(a: Side, b: Side, one: Schedule, other: Schedule) -> tuple[str, ...]:
     notes += [f"{short_name(a.result.name)}: {note}" for note in missing if note is not None]
     notes += [f"{side.where}: {note}" for side in (a, b) for note in recorded_notes(side.result)]
     notes += [note for note in map(unknown_pieces, (a.schedule, b.schedule)) if note is not None]
-    notes += [note for note in (_refused_by("A", a, b), _refused_by("B", b, a)) if note is not None]
+    for name, side, against, ran_in in (("A", a, b, "B"), ("B", b, a, "A")):
+        if refused := side.schedule.rejected:
+            numbers = job_keys(side.schedule.workload.number[[each.row for each in refused]])
+            ran = len(np.intersect1d(numbers, job_keys(against.schedule.only_ran().workload.number)))
+            notes.append(f"{name} refused {len(refused):,} jobs, of which {ran:,} ran in {ran_in}")
     for name, words in (("submit", "are submitted at another time"), ("run", "run for another time"),
                         ("estimate", "have another estimate"), ("procs", "have another number of processors")):  # fmt: skip
         count = int((getattr(one.workload, name) != getattr(other.workload, name)).sum())
         if count:
             notes.append(f"{count:,} of {len(one):,} common jobs {words} in B than in A")
     return tuple(notes)
-
-
-def _refused_by(name: str, side: Side, other: Side) -> str | None:
-    """Return how many jobs one side refused, and how many of these ran in the other; None if it refused none."""
-    refused = side.schedule.rejected
-    if not refused:
-        return None
-    numbers = side.schedule.workload.number[[each.row for each in refused]]
-    ran = len(np.intersect1d(job_keys(numbers), job_keys(other.schedule.only_ran().workload.number)))
-    return f"{name} refused {len(refused):,} jobs, of which {ran:,} ran in {'B' if name == 'A' else 'A'}"
 
 
 # ------------------------------------------------------------------------------------------------ the record
@@ -243,7 +230,7 @@ def compare(
     logs = {log_of(one.result) for one, _ in ((a, b), *replicas)}
     if len(logs) > 1:
         notes.append(f"the pairs are of {len(logs)} different logs, as requested; values are means over them")
-    metrics = [_quantity(pairs, quantity, a, b, how) for quantity in QUANTITIES]
+    metrics = [_quantity(pairs, quantity, how) for quantity in QUANTITIES]
     sides = [(a, b), *replicas]
     unlike = _unlike_machines(sides)
     if unlike is None:
@@ -280,15 +267,15 @@ def _side_facts(side: Side) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _quantity(pairs: list[Matched], quantity: Quantity, a: Side, b: Side, how: ComparedSettings) -> dict[str, Any]:
+def _quantity(pairs: list[Matched], quantity: Quantity, how: ComparedSettings) -> dict[str, Any]:
     values = [_values(pair.a, pair.b, quantity) for pair in pairs]
     one, other = values[0]
     difference = paired(one, other, how.confidence, seed=how.seed, least_block=a_day_of(pairs[0].a.workload.submit))
-    record = _record(quantity.name, quantity.unit, quantity.words, difference, how)
-    record["jobs"] = len(one)
-    if len(pairs) > 1:
-        record |= _over_replicas([(float(x.mean()), float(y.mean())) for x, y in values if len(x)], how)
-    return record
+    return _record(quantity.name, quantity.unit, quantity.words, difference, how, _means(values)) | {"jobs": len(one)}
+
+
+def _means(pairs: list[tuple[Floats, Floats]]) -> list[tuple[float, float]]:
+    return [(float(one.mean()), float(other.mean())) for one, other in pairs if len(one)]
 
 
 def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Floats]:
@@ -300,15 +287,24 @@ def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Float
 
 
 def _record(
-    name: str, unit: str, words: str, difference: Difference, how: ComparedSettings, *, is_less_better: bool = True
-) -> dict[str, Any]:
+    name: str, unit: str, words: str, difference: Difference, how: ComparedSettings, means: Sequence[tuple[float, float]] = (), *,
+    is_less_better: bool = True, found: Verdict | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the record of a quantity of the first pair.
+
+    Args:
+        means: of each pair; with several, they and Student's t over them replace the interval of one pair.
+        found: the finding of the first pair, if it is known without a test.
+    """
     mean, median, effect = difference.mean, difference.median, difference.effect
-    found = finding_of(mean, difference.larger, is_less_better=is_less_better, practical=how.practical,
-                       level=1 - how.confidence)  # fmt: skip
+
+    def verdict(estimate: Estimate, larger: float | None) -> Verdict:
+        return finding_of(estimate, larger, is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence)
+
     record: dict[str, Any] = {
         "name": name, "unit": unit, "words": words, "is_less_better": is_less_better,
         "a": difference.a, "b": difference.b, **_changed(difference.a, difference.b, mean, how),
-        "block": round(mean.block, 1), "finding": _shown_finding(found, how),
+        "block": round(mean.block, 1), "finding": _shown_finding(found or verdict(mean, difference.larger), how),
     }  # fmt: skip
     if median is not None:
         low, high = (median.low, median.high) if how.is_tested else (None, None)
@@ -317,6 +313,14 @@ def _record(
         record["effect"] = {
             "jobs_better": effect.better, "jobs_worse": effect.worse, "jobs_equal": effect.equal,
             "cliff_delta": effect.cliff_delta, "rank_biserial": effect.rank_biserial,
+        }  # fmt: skip
+    if len(means) > 1:
+        one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
+        estimate, a, b = replicated_difference(one, other, how.confidence), float(one.mean()), float(other.mean())
+        record |= {
+            "a": a, "b": b, **_changed(a, b, estimate, how), "block": None,
+            "finding": _shown_finding(verdict(estimate, max(a, b)), how),
+            "replicas": [{"a": first, "b": second} for first, second in means],
         }  # fmt: skip
     return record
 
@@ -338,20 +342,6 @@ def _shown_finding(found: Verdict, how: ComparedSettings) -> str:
     return (found if how.is_tested or found is Verdict.equal else Verdict.described).value
 
 
-def _over_replicas(means: list[tuple[float, float]], how: ComparedSettings, *, is_less_better: bool = True) -> dict[str, Any]:
-    """Return the values that replace the interval of one pair: the means over the pairs, and Student's t over them."""
-    one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
-    estimate = replicated_difference(one, other, how.confidence)
-    base, mean = float(one.mean()), float(other.mean())
-    found = finding_of(
-        estimate, max(base, mean), is_less_better=is_less_better, practical=how.practical, level=1 - how.confidence
-    )
-    return {
-        "a": base, "b": mean, **_changed(base, mean, estimate, how), "block": None, "finding": _shown_finding(found, how),
-        "replicas": [{"a": first, "b": second} for first, second in means],
-    }  # fmt: skip
-
-
 # ------------------------------------------------------------------------------------------------ the machine
 
 
@@ -359,9 +349,7 @@ def _unlike_machines(sides: Sequence[tuple[Side, Side]]) -> str | None:
     """Return why measures that depend on the size of the machine cannot be compared; None if they can."""
     guessed = next((side for pair in sides for side in pair if side.result.is_size_guessed), None)
     if guessed is not None:
-        return (
-            f"bare job rows do not contain the size of the machine of {guessed.where}; give its processors with --procs N"
-        )
+        return f"bare job rows do not contain the size of the machine of {guessed.where}; give its processors with --procs N"
     for a, b in sides:
         if a.result.procs_total != b.result.procs_total:
             return f"the machines differ: {a.result.procs_total} and {b.result.procs_total} processors"
@@ -372,26 +360,14 @@ def _utilisation(sides: Sequence[tuple[Side, Side]], pairs: list[Matched], how: 
     """Compare the utilisation from the first to the last submit; each day is one value."""
     days = [_daily(pair, a.result.procs_total) for pair, (a, _) in zip(pairs, sides, strict=True)]
     one, other = days[0]
-    change = _within_the_machine(difference_estimate(one, other, how.confidence), _mean(one), _mean(other))
-    difference = Difference(_mean(one), _mean(other), change, None, None)
-    record = _record("utilisation_submit", "share", "Utilisation", difference, how, is_less_better=False)
-    if len(pairs) > 1:
-        means = [(float(x.mean()), float(y.mean())) for x, y in days if len(x)]
-        record |= _over_replicas(means, how, is_less_better=False)
-    return record
-
-
-def _within_the_machine(change: Estimate, a: float | None, b: float | None) -> Estimate:
-    """Return an estimate of b - a with bounds that keep both machines at most full: b / a lies between b and 1 / a."""
-    if change.low is None or change.high is None or change.value is None or a is None or b is None:
-        return change
-    return replace(
-        change, low=min(max(change.low, a * b - a), change.value), high=max(min(change.high, 1.0 - a), change.value)
-    )
-
-
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if len(values) else None
+    a, b = (float(values.mean()) if len(values) else None for values in days[0])
+    change = difference_estimate(one, other, how.confidence)
+    if not (change.low is None or change.high is None or change.value is None or a is None or b is None):
+        # Bounds keep both machines at most full: b / a lies between b and 1 / a.
+        low, high = min(max(change.low, a * b - a), change.value), max(min(change.high, 1.0 - a), change.value)
+        change = replace(change, low=low, high=high)
+    difference = Difference(a, b, change, None, None)
+    return _record("utilisation_submit", "share", "Utilisation", difference, how, _means(days), is_less_better=False)
 
 
 def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
@@ -409,22 +385,15 @@ def _daily(pair: Matched, procs_total: int) -> tuple[Floats, Floats]:
 
 def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     """Compare the makespan: one number per schedule, so an interval exists only over replicas."""
-    spans = [tuple(makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common) for pair in pairs]
+    spans = [[makespan_us(ran.workload.submit, ran.end) / MICROSECONDS for ran in pair.common] for pair in pairs]
     one, other = spans[0]
-    estimate = Estimate(other - one, None, None, None, 1, 0.0)
-    record = _record("makespan_s", "s", "Makespan", Difference(one, other, estimate, None, None), how)
-    record["finding"] = _shown_finding(_exact(one, other, how.practical), how)
-    if len(pairs) > 1:
-        record |= _over_replicas([(x, y) for x, y in spans], how)
-    return record
-
-
-def _exact(one: float, other: float, practical: float) -> Verdict:
+    found = Verdict.better if other < one else Verdict.worse
     if one == other:
-        return Verdict.equal
-    if abs(other - one) < practical * max(one, other):
-        return Verdict.negligible
-    return Verdict.better if other < one else Verdict.worse
+        found = Verdict.equal
+    elif abs(other - one) < how.practical * max(one, other):
+        found = Verdict.negligible
+    difference = Difference(one, other, Estimate(other - one, None, None, None, 1, 0.0), None, None)
+    return _record("makespan_s", "s", "Makespan", difference, how, [(a, b) for a, b in spans], found=found)
 
 
 # ------------------------------------------------------------------------------------------------ the parts

@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from qbatch.metrics.per_job import bounded_slowdowns, job_times
 from qbatch.model.errors import UsageError
 from qbatch.model.record import MICROSECONDS, Int64Array, Schedule, Workload
-from qbatch.reports.plot_style import (
-    GREY,
-    Canvas,
-    PlotRange,
-    duration_text,
-    policy_look,
-    whole_ticks,
-)
+from qbatch.reports.plot_style import GREY, Canvas, PlotRange, duration_text, policy_look, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +46,9 @@ def wait_histogram(view: PlotRange) -> Canvas:
     edges = wait_edges(waits)
     canvas = Canvas(view, 4.4, "Waits", rows=2)
     upper, lower = canvas.axes
-    left, gap = _zero_bin(edges)
+    low, high = np.log10(edges[0]), float(np.log10(edges[-1]))
+    gap = float(max(0.09 * (high - low), 0.25))  # the width of the bin of no wait, left of the logarithmic ones
+    left = float(low - gap)
     for place, (ran, wait) in enumerate(zip(counted, waits, strict=True)):
         look = policy_look(place, is_grey=view.is_grey)
         label = ran.policy
@@ -61,11 +56,19 @@ def wait_histogram(view: PlotRange) -> Canvas:
         upper.stairs(shares, np.log10(edges), label=label, linewidth=1.1, **look)
         width = gap / (len(counted) + 1)
         upper.bar(left + (place + 0.5) * width, np.mean(wait == 0) * 100, width * 0.9, color=look["color"])
-        _draw_cumulated(lower, wait, left, label, look)
+        values, counts = np.unique(wait, return_counts=True)
+        shares = np.cumsum(counts) / len(wait) * 100
+        places = np.where(values > 0, np.log10(np.maximum(values, 1e-9)), left)
+        if values[0] > 0:
+            places, shares = np.append(left, places), np.append(0.0, shares)
+        lower.step(places, shares, where="post", label=label, **look)
     upper.set_ylabel("Jobs in the bin (%)")
     lower.set_ylabel("Jobs that wait\nat most this long (%)")
     lower.set_ylim(0, 101)
-    _label_waits(lower, edges, left, gap)
+    shown = [time for time in _ROUND_TIMES if edges[0] <= time <= edges[-1]]
+    lower.set_xticks([left + gap / 2, *np.log10(shown)], ["0", *map(duration_text, shown)])
+    lower.set_xlim(left, high)
+    lower.set_xlabel("Wait")
     for axes in (upper, lower):
         axes.axvline(left + gap, color="#BBBBBB", linewidth=0.6)
     canvas.legend(upper)
@@ -89,29 +92,6 @@ def wait_edges(waits: list[Floats]) -> Floats:
     return np.asarray(edges)
 
 
-def _zero_bin(edges: Floats) -> tuple[float, float]:
-    """Return where the bin of no wait begins on the logarithmic axis, and its width."""
-    low, high = np.log10(edges[0]), np.log10(edges[-1])
-    gap = max(0.09 * (high - low), 0.25)
-    return float(low - gap), float(gap)
-
-
-def _draw_cumulated(axes: Axes, wait: Floats, left: float, label: str, look: dict[str, Any]) -> None:
-    values, counts = np.unique(wait, return_counts=True)
-    shares = np.cumsum(counts) / len(wait) * 100
-    places = np.where(values > 0, np.log10(np.maximum(values, 1e-9)), left)
-    if values[0] > 0:
-        places, shares = np.append(left, places), np.append(0.0, shares)
-    axes.step(places, shares, where="post", label=label, **look)
-
-
-def _label_waits(axes: Axes, edges: Floats, left: float, gap: float) -> None:
-    shown = [time for time in _ROUND_TIMES if edges[0] <= time <= edges[-1]]
-    axes.set_xticks([left + gap / 2, *np.log10(shown)], ["0", *map(duration_text, shown)])
-    axes.set_xlim(left, float(np.log10(edges[-1])))
-    axes.set_xlabel("Wait")
-
-
 # ------------------------------------------------------------------------------------------------ slowdowns
 
 
@@ -131,6 +111,7 @@ def slowdown_by_size(view: PlotRange) -> Canvas:
     """Draw the bounded slowdown of each size class and policy: quartiles, median, mean, 5th and 95th percentile."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     counted = _counted(view)
     classes = np.unique(np.concatenate([size_class(ran.workload.procs) for ran in counted]))
@@ -145,7 +126,11 @@ def slowdown_by_size(view: PlotRange) -> Canvas:
     axes.tick_params(axis="x", length=0)
     axes.set_yscale("log")
     axes.set_ylim(0.8 * lowest, None)
-    _plain_log_ticks(axes)
+    # Plain numbers, between the powers of ten only if there are few of them.
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    minor = FuncFormatter(lambda value, _: f"{value:,.6g}" if f"{value:e}"[0] in "25" else "")
+    axes.yaxis.set_minor_formatter(NullFormatter() if high / low > 100 else minor)
     axes.set_xlabel("Processors / number of jobs")
     axes.set_ylabel("Bounded slowdown")
     keys: list[Any] = [Patch(**_box_look(view.palette, place)) for place in range(len(counted))]
@@ -153,20 +138,6 @@ def slowdown_by_size(view: PlotRange) -> Canvas:
     canvas.legend(axes, (keys, [*(ran.policy for ran in counted), "median", "mean"]))
     canvas.caption("Response over max(run time, 10 s). Boxes: quartiles; whiskers: 5th and 95th percentile.")
     return canvas
-
-
-def _plain_log_ticks(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers, and between the powers of ten only if there are few of them."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    if high / low > 100:
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.yaxis.set_minor_formatter(
-            FuncFormatter(lambda value, _: f"{value:,.6g}" if f"{value:e}"[0] in "25" else "")
-        )
 
 
 def _box_look(palette: tuple[str, ...], place: int) -> dict[str, Any]:

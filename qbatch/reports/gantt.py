@@ -53,12 +53,17 @@ class Panel:
 
 def gantt(view: PlotRange) -> Canvas:
     """Draw the jobs on the processors over time, one panel per policy, coloured by size or by user."""
-    colour_by = view.colour_by
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    colour_by, axis = view.colour_by, TimeAxis(view)
     if len(view.schedules) > _MOST_POLICIES:
         raise UsageError(f"a Gantt chart shows at most {_MOST_POLICIES} policies, not {len(view.schedules)}; use --policy")
     if colour_by not in ("size", "user"):
         raise UsageError(f"a Gantt chart is coloured by size or by user, not by {colour_by!r}")
-    shown = [_in_window(view, ran) for ran in view.schedules]
+    shown = [
+        ran.only((ran.start < view.end) & ((ran.end > view.begin) | (ran.start >= view.begin))) for ran in view.schedules
+    ]
     total = max(view.procs_total, *map(most_procs, shown))
     parts = [assign(ran, total, view.host_cpus) for ran in shown]
     is_small = max(map(len, shown)) <= MOST_LABELLED
@@ -66,11 +71,29 @@ def gantt(view: PlotRange) -> Canvas:
     canvas = Canvas(view, 0.7 + each * len(shown) + (0.5 if is_small else 0), "Jobs on processors", rows=len(shown))
     colours, keys = _by_size(shown, total, view.is_grey) if colour_by == "size" else _by_user(shown, view.palette)
     for axes, ran, boxes, colour in zip(canvas.axes, shown, parts, colours, strict=True):
-        _draw_panel(axes, Panel(view, ran, boxes, colour, total))
+        panel = Panel(view, ran, boxes, colour, total)
+        axes.grid(visible=False)
+        if len(ran) <= MOST_LABELLED:
+            _draw_boxes(axes, panel, has_labels=True)
+            submit = ran.workload.submit
+            at = axis.numbers(submit[(submit >= view.begin) & (submit < view.end)])
+            axes.plot(
+                at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,
+                markeredgewidth=0, clip_on=False,
+            )  # fmt: skip
+        elif len(boxes.job) <= MOST_BOXES:
+            _draw_boxes(axes, panel, has_labels=False)
+        else:
+            left, right = (float(axis.numbers(time)) for time in (view.begin, view.begin + view.span))
+            extent = (left, right, 0, total)
+            axes.imshow(painted(panel), extent=extent, origin="lower", aspect="auto", interpolation="none")
+        _draw_processors(axes, view, total)
         axes.set_title(plain_text(f"{ran.policy}: {len(ran):,} jobs"), pad=9 if is_small else 4)
-    axis = TimeAxis(view)
     axis.label(canvas.axes[-1])
-    keys += _marks(is_small, shown)
+    if is_small:
+        if any((ran.kind == _BACKFILLED).any() for ran in shown):
+            keys.append((Patch(facecolor="white", edgecolor="black", hatch="////", linewidth=0.5), "backfilled"))
+        keys.append((Line2D([], [], color="black", marker="v", markersize=3.5, linestyle=""), "submit"))
     canvas.legend(
         canvas.axes[0], ([key for key, _ in keys], [name for _, name in keys]),
         title="Processors" if colour_by == "size" else "User", title_fontsize=7,
@@ -79,39 +102,22 @@ def gantt(view: PlotRange) -> Canvas:
     return canvas
 
 
-def _in_window(view: PlotRange, ran: Schedule) -> Schedule:
-    return ran.only((ran.start < view.end) & ((ran.end > view.begin) | (ran.start >= view.begin)))
-
-
-def _draw_panel(axes: Axes, panel: Panel) -> None:
-    view, ran, boxes, total = panel.view, panel.ran, panel.boxes, panel.total
-    axes.grid(visible=False)
-    if len(ran) <= MOST_LABELLED:
-        _draw_boxes(axes, panel, has_labels=True)
-        _draw_submits(axes, panel)
-    elif len(boxes.job) <= MOST_BOXES:
-        _draw_boxes(axes, panel, has_labels=False)
-    else:
-        _draw_pixels(axes, panel)
+def _draw_processors(axes: Axes, view: PlotRange, total: int) -> None:
+    """Label the processors; draw a line between hosts, which are stacked, with the name of each next to it."""
     if total > view.procs_total:
         axes.axhline(view.procs_total, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_ylim(0, total)
-    axes.set_ylabel("Processor")
-    if view.host_cpus:
-        _draw_hosts(axes, view)
-    elif total <= 10:
-        axes.set_yticks(range(total + 1))
-
-
-def _draw_hosts(axes: Axes, view: PlotRange) -> None:
-    """Draw a line between hosts, which are stacked, and write the name of each next to it."""
+    axes.set_ylabel("Host" if view.host_cpus else "Processor")
+    if not view.host_cpus:
+        if total <= 10:
+            axes.set_yticks(range(total + 1))
+        return
     edges = np.cumsum([0, *view.host_cpus])
     for edge in edges[1:-1].tolist():
         axes.axhline(edge, color="black", linewidth=0.6)
     each = -(-len(view.host_names) // _MOST_HOST_NAMES)
     axes.set_yticks(((edges[:-1] + edges[1:]) / 2)[::each], [plain_text(name) for name in view.host_names[::each]])
     axes.tick_params(axis="y", length=0)
-    axes.set_ylabel("Host")
 
 
 def _words(view: PlotRange, shown: list[Schedule], parts: list[Boxes], is_small: bool) -> str:
@@ -165,19 +171,6 @@ def _by_user(shown: list[Schedule], palette: tuple[str, ...]) -> tuple[list[NDAr
     if len(users) > len(top):
         keys.append((Patch(color=_OTHER_USER), f"{len(users) - len(top)} others"))
     return colours, keys
-
-
-def _marks(is_small: bool, shown: list[Schedule]) -> Keys:
-    """Return the keys of the marks, which follow the colours."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    keys: Keys = []
-    if is_small:
-        if any((ran.kind == _BACKFILLED).any() for ran in shown):
-            keys.append((Patch(facecolor="white", edgecolor="black", hatch="////", linewidth=0.5), "backfilled"))
-        keys.append((Line2D([], [], color="black", marker="v", markersize=3.5, linestyle=""), "submit"))
-    return keys
 
 
 # ------------------------------------------------------------------------------------------------ boxes
@@ -240,25 +233,7 @@ def _label_boxes(axes: Axes, panel: Panel) -> None:
         )  # fmt: skip
 
 
-def _draw_submits(axes: Axes, panel: Panel) -> None:
-    submit = panel.ran.workload.submit
-    at = TimeAxis(panel.view).numbers(submit[(submit >= panel.view.begin) & (submit < panel.view.end)])
-    axes.plot(
-        at, np.full(len(at), 1.02), "v", transform=axes.get_xaxis_transform(), color="black", markersize=3,
-        markeredgewidth=0, clip_on=False,
-    )  # fmt: skip
-
-
 # ------------------------------------------------------------------------------------------------ pixels
-
-
-def _draw_pixels(axes: Axes, panel: Panel) -> None:
-    """Draw the jobs as an image over the whole panel."""
-    view, total = panel.view, panel.total
-    axis = TimeAxis(view)
-    image = painted(panel)
-    left, right = float(axis.numbers(view.begin)), float(axis.numbers(view.begin + view.span))
-    axes.imshow(image, extent=(left, right, 0, total), origin="lower", aspect="auto", interpolation="none")
 
 
 def painted(panel: Panel) -> NDArray[np.uint8]:

@@ -49,33 +49,13 @@ HOUR = 3600 * MICROSECONDS
 DAY = 24 * HOUR
 
 _STYLE: dict[str, Any] = {
-    "figure.dpi": 200,
-    "savefig.dpi": 200,
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.linewidth": 0.4,
-    "grid.color": "#DDDDDD",
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "lines.linewidth": 1.1,
-    "hatch.linewidth": 0.5,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "qbatch",
-    "path.simplify": True,
-}
+    "figure.dpi": 200, "savefig.dpi": 200, "font.family": "DejaVu Sans", "font.size": 8,
+    "axes.titlesize": 8, "axes.titlelocation": "left", "axes.labelsize": 8, "axes.linewidth": 0.6,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True,
+    "grid.linewidth": 0.4, "grid.color": "#DDDDDD", "xtick.labelsize": 7, "ytick.labelsize": 7, "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6, "legend.fontsize": 7, "legend.frameon": False, "lines.linewidth": 1.1,
+    "hatch.linewidth": 0.5, "pdf.fonttype": 42, "svg.hashsalt": "qbatch", "path.simplify": True,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +197,7 @@ def policy_look(place: int, *, is_grey: bool = False) -> dict[str, Any]:
     """Return the colour and the line style of the policy at this place."""
     if is_grey:
         return {"color": GREYS[place % len(GREYS)], "linestyle": LINE_STYLES[place % len(LINE_STYLES)]}
-    return {
-        "color": PALETTE[place % len(PALETTE)],
-        "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)],
-    }
+    return {"color": PALETTE[place % len(PALETTE)], "linestyle": LINE_STYLES[place // len(PALETTE) % len(LINE_STYLES)]}
 
 
 def legend_outside(figure: Figure, axes: Axes) -> None:
@@ -276,11 +253,9 @@ class TimeAxis:
     """Log time as numbers for the horizontal axis: dates if the clock is known, else hours or days of log time."""
 
     def __init__(self, view: PlotRange) -> None:
-        self.clock = view.clock
-        self.view = view
-        short = view.span <= 3 * 60 * 60 * MICROSECONDS
+        self.clock, self.view = view.clock, view
         self.unit, self.word = (DAY, "days") if view.span > 4 * DAY else (HOUR, "hours")
-        if short:
+        if view.span <= 3 * HOUR:
             self.unit, self.word = 60 * MICROSECONDS, "minutes"
 
     def numbers(self, times: NDArray[Any] | int) -> NDArray[np.float64]:

@@ -32,18 +32,10 @@ PICTURES: dict[str, Callable[[PlotRange], Canvas]] = {
 
 
 def draw(
-    result: Result,
-    kind: str,
-    *,
-    policies: Sequence[str] = (),
-    begin: str | None = None,
-    end: str | None = None,
-    title: str | None = None,
-    colour_by: str = "size",
-    columns: int = 2,
-    is_grey: bool = False,
+    result: Result, kind: str, *, policies: Sequence[str] = (), begin: str | None = None, end: str | None = None,
+    title: str | None = None, colour_by: str = "size", columns: int = 2, is_grey: bool = False,
     axes: Sequence[Axes] = (),
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw a picture of a result: of all its policies or of some, of all its time or from ``begin`` to ``end``.
 
     ``begin`` and ``end`` are log seconds or ISO times; the window is half-open.  ``colour_by`` is for Gantt charts.

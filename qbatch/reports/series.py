@@ -13,17 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.model.record import Int64Array, Schedule
-from qbatch.reports.plot_style import (
-    DAY,
-    GREY,
-    HOUR,
-    Canvas,
-    PlotRange,
-    TimeAxis,
-    midnight_before,
-    policy_look,
-    whole_ticks,
-)
+from qbatch.reports import plot_style
+from qbatch.reports.plot_style import DAY, GREY, HOUR, Canvas, PlotRange, TimeAxis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,16 +64,10 @@ def used_procs(schedule: Schedule) -> Steps:
     return steps(spans.begin, spans.end, spans.procs)
 
 
-def waiting_jobs(schedule: Schedule) -> Steps:
-    """Return the number of jobs in the queue over time."""
+def waiting(schedule: Schedule, *, in_procs: bool = False) -> Steps:
+    """Return the number of jobs in the queue over time, or of the processors that they request."""
     waits = schedule.queue_spans()
-    return steps(waits.begin, waits.end, np.ones(len(waits.begin), np.int64))
-
-
-def waiting_procs(schedule: Schedule) -> Steps:
-    """Return the number of processors that waiting jobs request, over time."""
-    waits = schedule.queue_spans()
-    return steps(waits.begin, waits.end, waits.procs)
+    return steps(waits.begin, waits.end, waits.procs if in_procs else np.ones(len(waits.begin), np.int64))
 
 
 def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str] | None:
@@ -91,7 +76,7 @@ def bin_edges(view: PlotRange, most: int = _MOST_BINS) -> tuple[Int64Array, str]
         return None
     sizes = ((HOUR, "hour"), (DAY, "day"), (7 * DAY, "week"), (28 * DAY, "4 weeks"))
     size, name = next((one for one in sizes if view.span <= most * one[0]), sizes[-1])
-    inner = np.arange(midnight_before(view), view.end, size, dtype=np.int64)
+    inner = np.arange(plot_style.midnight_before(view), view.end, size, dtype=np.int64)
     inner = inner[inner > view.begin]
     return np.concatenate([[view.begin], inner, [view.end]]).astype(np.int64), name
 
@@ -112,7 +97,12 @@ def utilisation(view: PlotRange) -> Canvas:
     share.set_ylabel("Share of the machine (%)")
     TimeAxis(view).label(axes)
     canvas.legend(axes)
-    means = [f"{ran.policy} {_mean_use(view, ran):.1%}" for ran in view.schedules]
+    means = []
+    for ran in view.schedules:
+        # Up to the last end shown: the slowest policy's, when all have done the same work.
+        last = min(view.begin + view.span, int(ran.end.max(initial=view.begin)))
+        mean = used_procs(ran).means(np.array([view.begin, max(last, view.begin + 1)]))[0] / total
+        means.append(f"{ran.policy} {mean:.1%}")
     note += "Suspended jobs count as running. " if view.has_suspended else ""
     canvas.caption(f"{note}Mean of each until its last job ends: {', '.join(means)}.")
     return canvas
@@ -122,28 +112,19 @@ def queue(view: PlotRange) -> Canvas:
     """Draw the number of waiting jobs, and of the processors that they request, over time."""
     canvas = Canvas(view, 4.2, "Waiting jobs", rows=2)
     upper, lower = canvas.axes
-    note = _draw(view, upper, [waiting_jobs(ran) for ran in view.schedules])
-    _draw(view, lower, [waiting_procs(ran) for ran in view.schedules])
+    note = _draw(view, upper, [waiting(ran) for ran in view.schedules])
+    _draw(view, lower, [waiting(ran, in_procs=True) for ran in view.schedules])
     lower.axhline(view.procs_total, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), label="machine")
     upper.set_ylabel("Jobs waiting")
     lower.set_ylabel("Processors requested\nby waiting jobs")
     for axes in (upper, lower):
         axes.set_ylim(0, None)
-        whole_ticks(axes)
+        plot_style.whole_ticks(axes)
     TimeAxis(view).label(lower)
     canvas.legend(lower)
-    longest = [
-        f"{ran.policy} {waiting_jobs(ran).within(view.begin, view.end).values.max():,}" for ran in view.schedules
-    ]
+    longest = [f"{ran.policy} {waiting(ran).within(view.begin, view.end).values.max():,}" for ran in view.schedules]
     canvas.caption(f"{note}Most that a pass left waiting: {', '.join(longest)}.")
     return canvas
-
-
-def _mean_use(view: PlotRange, ran: Schedule) -> float:
-    """Return the mean use up to the last end shown: the slowest policy's, when all have done the same work."""
-    last = min(view.begin + view.span, int(ran.end.max(initial=view.begin)))
-    edges = np.array([view.begin, max(last, view.begin + 1)])
-    return float(used_procs(ran).means(edges)[0] / view.procs_total)
 
 
 def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST_BINS, has_band: bool = False) -> str:
@@ -151,7 +132,7 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
     axis = TimeAxis(view)
     bins = bin_edges(view, most)
     for place, (ran, line) in enumerate(zip(view.schedules, series, strict=True)):
-        look = policy_look(place, is_grey=view.is_grey)
+        look = plot_style.policy_look(place, is_grey=view.is_grey)
         if bins is None:
             part = line.within(view.begin, view.begin + view.span)
             axes.step(axis.numbers(part.at), part.values, where="post", label=ran.policy, **look)
@@ -159,10 +140,11 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
         edges = bins[0]
         at = axis.numbers(edges)
         if has_band:
-            low, high = _band(line, edges)
-            axes.fill_between(
-                at, _held(low), _held(high), step="post", alpha=0.18, color=look["color"], linewidth=0
-            )  # fmt: skip
+            # The 10th and the 90th percentile of the function in each bin, at evenly spaced instants.
+            parts = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
+            times = edges[:-1, None] + (np.diff(edges)[:, None] * parts).astype(np.int64)
+            low, high = np.percentile(line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1)
+            axes.fill_between(at, _held(low), _held(high), step="post", alpha=0.18, color=look["color"], linewidth=0)
         axes.step(at, _held(line.means(edges)), where="post", label=ran.policy, **look)
     if bins is None:
         return ""
@@ -171,11 +153,3 @@ def _draw(view: PlotRange, axes: Axes, series: list[Steps], *, most: int = _MOST
 
 def _held(values: NDArray[Any]) -> NDArray[Any]:
     return np.append(values, values[-1])
-
-
-def _band(line: Steps, edges: Int64Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 10th and the 90th percentile of the function in each bin, at evenly spaced instants."""
-    parts = (np.arange(_SAMPLES) + 0.5) / _SAMPLES
-    times = edges[:-1, None] + (np.diff(edges)[:, None] * parts).astype(np.int64)
-    low, high = np.percentile(line.value(times.ravel()).reshape(times.shape), [10, 90], axis=1)
-    return low, high

@@ -13,10 +13,9 @@ from qbatch.metrics.interval import SAME
 from qbatch.metrics.table import words_of
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.reports.comparison_words import amount
-from qbatch.reports.report.charts import Chart
-from qbatch.reports.report.page import environment
-from qbatch.reports.report.vector import inline_svg
-from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words
+from qbatch.reports.report.charts import Chart, inline_svg
+from qbatch.reports.report.page import environment, listed
+from qbatch.reports.sweep_plot import SweepPicture, draw_sweep, same_words, value_text
 from qbatch.results.run_words import left_out_notes
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import SHOWN, Mean, Point, PolicyDifference, differences, points
@@ -25,7 +24,6 @@ from qbatch.workloads.log import counted
 
 MOST_POINTS = 500
 """Most points that are printed; the table of runs has them all."""
-
 
 _NONE = " [\N{EN DASH}]"
 """The text in place of an interval if replicas cannot differ."""
@@ -80,7 +78,7 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
     notes += [f"{log['name']}: {note}." for log in document["logs"] for note in left_out_notes({"log": log})]
     title = f"{logs}: {counted(len(grid['policy']), 'policy', 'policies')}"
     return {
-        "title": asked.title or title + (f" by {_listed(axes)}" if axes else ""),
+        "title": asked.title or title + (f" by {listed(axes)}" if axes else ""),
         "lead": _lead(document, found),
         "notes": notes,
         "charts": [_chart(sweep, name, asked, found, axes) for name in SHOWN],
@@ -99,7 +97,7 @@ def _context(sweep: SweepTable, asked: SweepWishes, found: list[Point]) -> dict[
         "failures": [
             [*(str(failure[axis]) for axis in (*axes, "seed", "policy")), failure["error"]] for failure in document["failures"]
         ],
-        "design": [(axis, _listed([_text(one) for one in grid[axis]])) for axis in AXES if len(grid[axis]) > 1],
+        "design": [(axis, listed([value_text(one) for one in grid[axis]])) for axis in AXES if len(grid[axis]) > 1],
         "provenance": _provenance(document, asked),
         "definitions": [metric for metric in METRICS if metric.name in SHOWN],
         "version": __version__,
@@ -118,7 +116,7 @@ def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point],
     across = "load" if "load" in axes or not axes else axes[0]
     # A page has space for one panel: other axes stay at their first value, which the title names.
     where = {axis: [sweep.document["grid"][axis][0]] for axis in axes if axis != across}
-    fixed = ", ".join(f"{axis} {_text(values[0])}" for axis, values in where.items())
+    fixed = ", ".join(f"{axis} {value_text(values[0])}" for axis, values in where.items())
     means = [value for point in found if (value := point.mean(name).value) is not None]
     is_wide = bool(means) and min(means) > 0 and max(means) > _WIDE * min(means)
     picture = SweepPicture(
@@ -128,15 +126,14 @@ def _chart(sweep: SweepTable, name: str, asked: SweepWishes, found: list[Point],
     title = f"{words} against {across}{f' ({fixed})' if fixed else ''}"
     svg = inline_svg(figure, f"chart-{name.replace('_', '-')}", title, f"{words} of each policy; the numbers are in the table.")
     shown = [point for point in found if all(point.at[axis] == values[0] for axis, values in where.items())]
-    rows = tuple(
-        (_text(point.at[across]), point.at["policy"], _mean_text(point.mean(name, asked.confidence), name)) for point in shown
-    )
+    texts = [_mean_text(point.mean(name, asked.confidence), name) for point in shown]
+    rows = tuple((value_text(one.at[across]), one.at["policy"], mean) for one, mean in zip(shown, texts, strict=True))
     return Chart(title, svg, same_words(shown, name, "policy"), (across, "policy", words), rows)
 
 
 def _row(point: Point, axes: list[str], confidence: float) -> list[str]:
     cells = [_mean_text(point.mean(name, confidence), name) for name in SHOWN]
-    return [*(_text(point.at[axis]) for axis in axes), point.at["policy"], str(point.replicas), *cells]
+    return [*(value_text(point.at[axis]) for axis in axes), point.at["policy"], str(point.replicas), *cells]
 
 
 def _mean_text(mean: Mean, name: str) -> str:
@@ -149,11 +146,14 @@ def _mean_text(mean: Mean, name: str) -> str:
 
 
 def _difference_row(one: PolicyDifference, axes: list[str]) -> list[str]:
-    share = None if one.difference is None or not one.base else one.difference / one.base
-    has_bounds = one.base and one.low is not None and one.high is not None
-    bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]" if has_bounds else ""  # type: ignore[operator]
-    bounds = _NONE if one.reason else bounds
-    return [*(_text(one.at[axis]) for axis in axes), one.policy, "-" if share is None else f"{share:+.1%}{bounds}", one.finding]
+    share, bounds = "-", ""
+    if one.difference is not None and one.base:
+        share = f"{one.difference / one.base:+.1%}"
+        if one.reason:
+            bounds = _NONE
+        elif one.low is not None and one.high is not None:
+            bounds = f" [{one.low / one.base:+.1%}, {one.high / one.base:+.1%}]"
+    return [*(value_text(one.at[axis]) for axis in axes), one.policy, f"{share}{bounds}", one.finding]
 
 
 def _provenance(document: dict[str, Any], asked: SweepWishes) -> list[tuple[str, str]]:
@@ -166,13 +166,3 @@ def _provenance(document: dict[str, Any], asked: SweepWishes) -> list[tuple[str,
         said.append((f"SHA-256 of {log['name']}", str(log["sha256"] or "generated by its model")))
     options = {name: document["grid"][name] for name in ("first", "warmup", "kill", "closed", "audit", "lenient")}
     return [*said, ("Options", ", ".join(f"{name} = {value}" for name, value in options.items()))]
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-

@@ -12,18 +12,9 @@ from qbatch.metrics import METRICS
 from qbatch.metrics.interval import SAME
 from qbatch.metrics.table import words_of
 from qbatch.model.errors import InputError, UsageError, suggestion
-from qbatch.reports.plot_style import (
-    ONE_COLUMN,
-    WIDTH,
-    caption,
-    legend_outside,
-    plain_log_ticks,
-    plain_text,
-    policy_look,
-    styled,
-)
+from qbatch.reports import plot_style
+from qbatch.reports.report.charts import SIZE, STYLE
 from qbatch.reports.report.charts import look as series_look
-from qbatch.reports.report.vector import SIZE, STYLE
 from qbatch.sweeps.grid import AXES
 from qbatch.sweeps.summary import Point, points
 from qbatch.sweeps.table import SweepTable, metric_named
@@ -78,28 +69,23 @@ def draw_sweep(sweep: SweepTable, asked: SweepPicture | None = None) -> Figure:
         raise InputError(f"{sweep.folder}: none of the selected runs was done")
     if not any(point.mean(name).value is not None for point in found):
         raise InputError(f"{sweep.folder}: {name} has no value in any selected run; draw another metric")
-    x, by = _axes_of(asked, found)
+    for axis in (asked.x, asked.by):
+        if axis is not None and axis not in _NOT_SEED:
+            why = "replicas become intervals" if axis == "seed" else f"there are {', '.join(_NOT_SEED)}"
+            raise UsageError(f"{axis!r} is not an axis of a picture{suggestion(axis, _NOT_SEED)} ({why})")
+    by = asked.by
     values = {axis: list(dict.fromkeys(point.at[axis] for point in found)) for axis in _NOT_SEED}
+    varying = [axis for axis in _NOT_SEED if len(values[axis]) > 1 and axis != by]
+    x = asked.x or ("load" if "load" in varying or not varying else varying[0])
+    if x == by:
+        raise UsageError(f"--x and --by are both {x}; name two axes")
     others = [axis for axis in _NOT_SEED if axis not in (x, by) and len(values[axis]) > 1]
     panels = list(product(*(values[axis] for axis in others)))
     if len(panels) > MOST_PANELS:
         counts = ", ".join(f"{axis} {len(values[axis])}" for axis in others)
         raise UsageError(f"{len(panels)} panels would be needed ({counts}); choose values with --where AXIS=VALUE")
-    with styled(STYLE if asked.is_for_page else None):
+    with plot_style.styled(STYLE if asked.is_for_page else None):
         return _drawn(sweep, asked, name, (x, by), found, values, others, panels)
-
-
-def _axes_of(asked: SweepPicture, found: list[Point]) -> tuple[str, str]:
-    """Return the horizontal axis and the axis of the lines."""
-    for axis in (asked.x, asked.by):
-        if axis is not None and axis not in _NOT_SEED:
-            why = "replicas become intervals" if axis == "seed" else f"there are {', '.join(_NOT_SEED)}"
-            raise UsageError(f"{axis!r} is not an axis of a picture{suggestion(axis, _NOT_SEED)} ({why})")
-    varying = [axis for axis in _NOT_SEED if len({point.at[axis] for point in found}) > 1 and axis != asked.by]
-    x = asked.x or ("load" if "load" in varying else varying[0] if varying else "load")
-    if x == asked.by:
-        raise UsageError(f"--x and --by are both {x}; name two axes")
-    return x, asked.by
 
 
 def _drawn(
@@ -113,7 +99,8 @@ def _drawn(
     metric = next(one for one in METRICS if one.name == name)
     columns = min(len(panels), _COLUMNS)
     lines = -(-len(panels) // columns)
-    size = SIZE if asked.is_for_page else (WIDTH if asked.columns == 2 else ONE_COLUMN, 0.6 + 2.7 * lines)
+    width = plot_style.WIDTH if asked.columns == 2 else plot_style.ONE_COLUMN
+    size = SIZE if asked.is_for_page else (width, 0.6 + 2.7 * lines)
     words = words_of(name)
     if asked.axes:
         if len(asked.axes) != len(panels):
@@ -130,17 +117,18 @@ def _drawn(
         for value in values[by]:
             line = sweep.document["grid"][by].index(value)
             of_line = [point for point in inside if point.at[by] == value]
-            look = series_look(line) if asked.is_for_page else policy_look(line, is_grey=asked.is_grey)
-            _line(axes, of_line, x, values[x], name, factor, asked.confidence, {"label": _text(value), **look})
+            look = series_look(line) if asked.is_for_page else plot_style.policy_look(line, is_grey=asked.is_grey)
+            _line(axes, of_line, x, values[x], name, factor, asked.confidence, {"label": value_text(value), **look})
         if panel:
-            axes.set_title(plain_text(", ".join(f"{axis} {_text(one)}" for axis, one in zip(others, panel, strict=True))))
+            title = ", ".join(f"{axis} {value_text(one)}" for axis, one in zip(others, panel, strict=True))
+            axes.set_title(plot_style.plain_text(title))
         if x != "load":
-            axes.set_xticks(range(len(values[x])), [plain_text(_text(one)) for one in values[x]])
+            axes.set_xticks(range(len(values[x])), [plot_style.plain_text(value_text(one)) for one in values[x]])
         if place // columns == lines - 1:
             axes.set_xlabel(_WORDS[x])
         if asked.is_logarithmic:
             axes.set_yscale("log")
-            plain_log_ticks(axes.yaxis)
+            plot_style.plain_log_ticks(axes.yaxis)
         else:
             axes.set_ylim(bottom=0)
     drawn[0].set_ylabel(f"{words}{f' ({unit})' if unit else ''}")
@@ -151,9 +139,9 @@ def _drawn(
     if asked.axes or asked.is_for_page:
         return figure
     title = asked.title or f"{words} against {x}: {', '.join(sweep.document['grid']['log'])}"
-    figure.suptitle(plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
-    legend_outside(figure, drawn[0])
-    caption(figure, _caption(found, name, by, asked.confidence))
+    figure.suptitle(plot_style.plain_text(fill(title, 80)), x=0.01, ha="left", fontsize=10)
+    plot_style.legend_outside(figure, drawn[0])
+    plot_style.caption(figure, _caption(found, name, by, asked.confidence))
     return figure
 
 
@@ -190,7 +178,8 @@ def _unit(unit: str, found: list[Point], name: str) -> tuple[float, str]:
     return (1 / 3600, "h") if largest >= 7200 else (1 / 60, "min") if largest >= 600 else (1.0, "s")
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return a value of an axis as text."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -209,7 +198,7 @@ def same_words(found: list[Point], name: str, by: str) -> str:
     """Return a sentence on the lines without intervals because replicas cannot differ; empty if all have one."""
     lines: dict[str, list[bool]] = {}
     for point in found:
-        lines.setdefault(_text(point.at[by]), []).append(bool(point.mean(name).reason))
+        lines.setdefault(value_text(point.at[by]), []).append(bool(point.mean(name).reason))
     same = [
         line if all(points) else f"{line} (at {sum(points)} of {len(points)} points)"
         for line, points in lines.items()

@@ -15,9 +15,9 @@ from qbatch.model.job import Job
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.simulation.sources import Arrival, workload_of
+from qbatch.workloads import network as purposes
 from qbatch.workloads.kernels.network import DEMAND, DRAW, ESTIMATE
 from qbatch.workloads.network import Network, NetworkDraws
-from qbatch.workloads.network import draws as purposes
 
 
 class Distributions:

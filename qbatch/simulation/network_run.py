@@ -15,8 +15,7 @@ from qbatch.policies.task_queues import DISCIPLINES, ROUTINGS, QueueRules
 from qbatch.simulation.kernels import closed_network
 from qbatch.simulation.kernels.loop import loop_around
 from qbatch.workloads.kernels import network as draws_layout
-from qbatch.workloads.network import Network, NetworkDraws
-from qbatch.workloads.network.draws import DEMAND, TASKS
+from qbatch.workloads.network import DEMAND, TASKS, Network, NetworkDraws
 
 _MOST_QUEUED = 66_000_000
 

@@ -24,9 +24,9 @@ from qbatch.sweeps.code import digest_of_policy, policy_by_digest, program_diges
 from qbatch.sweeps.executors import Place, each_outcome
 from qbatch.sweeps.grid import Grid
 from qbatch.workloads.estimates import read_estimates
+from qbatch.workloads.generate import is_model, read_model
 from qbatch.workloads.left_out import left_out_in
 from qbatch.workloads.machines import load_machine
-from qbatch.workloads.models import is_model, read_model
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 if TYPE_CHECKING:

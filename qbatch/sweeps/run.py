@@ -20,7 +20,7 @@ from qbatch.sweeps.code import policy_by_digest
 from qbatch.sweeps.plan import ALL, NONE, Case, Context
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
-from qbatch.workloads.models import read_model
+from qbatch.workloads.generate import read_model
 from qbatch.workloads.transform.resampling import resampled
 
 _CACHED: dict[str, tuple[Any, Any]] = {}

@@ -31,7 +31,29 @@ _STREAM = 7
 _DEEPEST = 4
 
 Given = dict[str, Any]
-Make = Callable[[Int64Array, Int64Array, int], Int64Array]
+Make = Callable[[Given, Int64Array, Int64Array, int], Int64Array]
+"""From parameters, estimates of the inner model (without one, requested times), run times and a seed to estimates."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with a name.
+
+    Attributes:
+        form: how it is written.
+        meaning: what it gives a job.
+        make: makes the estimates.
+        parameters: those that are numbers; ``bare`` is the required one that is written without its name.
+        inner: the parameter that is itself a model, and its default.
+    """
+
+    form: str
+    meaning: str
+    make: Make
+    parameters: tuple[Parameter, ...] = ()
+    bare: str | None = None
+    inner: tuple[str, str] | None = None
+    is_drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,12 +63,14 @@ class Estimates:
     Attributes:
         name: the canonical name of the model: only parameters that differ from the defaults.
         is_drawn: whether the seed may change anything.
-        make: the function behind ``of``.
+        make, given, inner: the function of the model, its parameters, and the model that it is built on.
     """
 
     name: str
     is_drawn: bool
     make: Make
+    given: Given
+    inner: Estimates | None = None
 
     def of(self, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
         """Return the estimates of the jobs of a workload, in microseconds; shape (jobs,).
@@ -59,28 +83,7 @@ class Estimates:
         Raises:
             UsageError: an estimate is too long to count, or the model has none for these run times.
         """
-        return self.make(asked, run, seed)
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model with a name.
-
-    Attributes:
-        form: how it is written.
-        meaning: what it gives a job.
-        make: makes the function of ``Estimates`` from the parameters and the inner model.
-        parameters: those that are numbers; ``bare`` is the required one that is written without its name.
-        inner: the parameter that is itself a model, and its default.
-    """
-
-    form: str
-    meaning: str
-    make: Callable[[Given, Estimates | None], Make]
-    parameters: tuple[Parameter, ...] = ()
-    bare: str | None = None
-    inner: tuple[str, str] | None = None
-    is_drawn: bool = False
+        return self.make(self.given, asked if self.inner is None else self.inner.of(asked, run, seed), run, seed)
 
 
 def read_estimates(text: str) -> Estimates:
@@ -118,7 +121,7 @@ def _read(text: str, where: str, depth: int) -> Estimates:
             raise UsageError(f"{where}: write {model.form}, with a number")
         values = read_parameters([f"{model.bare}={tail}"], model.parameters, where)
         (only,) = model.parameters
-        return Estimates(f"{name}:{only.text(values[model.bare])}", model.is_drawn, model.make(values, None))
+        return Estimates(f"{name}:{only.text(values[model.bare])}", model.is_drawn, model.make, values)
     pairs = [pair for pair in tail.split(",") if pair]
     inner = None
     if model.inner is not None:
@@ -127,8 +130,10 @@ def _read(text: str, where: str, depth: int) -> Estimates:
     values = read_parameters(pairs, model.parameters, where)
     typed = canonical_name(name, values, model.parameters)
     if model.inner is not None and inner is not None and inner.name != model.inner[1]:
-        typed += ("," if ":" in typed else ":") + _typed_inside(model.inner[0], inner.name)
-    return Estimates(typed, model.is_drawn or (inner is not None and inner.is_drawn), model.make(values, inner))
+        head, *further = inner.name.split(",")  # as in rest=exact:share=0.4,rest.rest=f:2
+        typed += ("," if ":" in typed else ":") + f"{model.inner[0]}={head}"
+        typed += "".join(f",{model.inner[0]}.{pair}" for pair in further)
+    return Estimates(typed, model.is_drawn or (inner is not None and inner.is_drawn), model.make, values, inner)
 
 
 def _inner_of(pairs: list[str], name: str, default: str) -> tuple[list[str], str]:
@@ -141,64 +146,31 @@ def _inner_of(pairs: list[str], name: str, default: str) -> tuple[list[str], str
     return own, text + "".join(f"{':' if not place and ':' not in text else ','}{each}" for place, each in enumerate(further))
 
 
-def _typed_inside(name: str, inner: str) -> str:
-    """Return an inner model as a parameter: ``rest=exact:share=0.4,rest.rest=f:2``."""
-    head, *further = inner.split(",")
-    return ",".join([f"{name}={head}", *(f"{name}.{pair}" for pair in further)])
-
-
-def _log(given: Given, inner: Estimates | None) -> Make:
-    return lambda asked, run, seed: asked
-
-
-def _perfect(given: Given, inner: Estimates | None) -> Make:
-    return lambda asked, run, seed: run.copy()
-
-
-def _factor(given: Given, inner: Estimates | None) -> Make:
+def _factor(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
     factor = float(given["N"])
-
-    def make(asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-        if factor == 1.0:
-            return run.copy()
-        draws = Draws((seed, round(factor * 1000))).fractions(len(run))
-        stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
-        if len(run) and float(stretched.max()) > _LONGEST:
-            raise UsageError(f"--estimates f:{factor:g}: makes a run time too long to count; use a smaller N")
-        return np.maximum(stretched.astype(np.int64), run)
-
-    return make
+    if factor == 1.0:
+        return run.copy()
+    draws = Draws((seed, round(factor * 1000))).fractions(len(run))
+    stretched = np.rint(run * (1.0 + draws * (factor - 1.0)))
+    if len(run) and float(stretched.max()) > _LONGEST:
+        raise UsageError(f"--estimates f:{factor:g}: makes a run time too long to count; use a smaller N")
+    return np.maximum(stretched.astype(np.int64), run)
 
 
-def _exact(given: Given, inner: Estimates | None) -> Make:
-    def make(asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-        # The jobs of a smaller share are among those of every larger one, and the estimates of the others do not depend on it.
-        estimate = _of(inner, asked, run, seed).copy()
-        exact = Draws((seed, _STREAM)).shuffled(len(run))[: int(given["share"] * len(run) + 0.5)]
-        estimate[exact] = run[exact]
-        return estimate
-
-    return make
+def _exact(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
+    # The jobs of a smaller share are among those of every larger one, and the estimates of the others do not depend on it.
+    estimate = asked.copy()
+    exact = Draws((seed, _STREAM)).shuffled(len(run))[: int(given["share"] * len(run) + 0.5)]
+    estimate[exact] = run[exact]
+    return estimate
 
 
-def _rounded(given: Given, inner: Estimates | None) -> Make:
-    return lambda asked, run, seed: round_values(_of(inner, asked, run, seed))
-
-
-def _tsafrir(given: Given, inner: Estimates | None) -> Make:
-    largest_s = int(given["largest"]) or None
-
-    def make(asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-        try:
-            return np.asarray(tsafrir_estimates(run / MICROSECONDS, seed=seed, largest_s=largest_s) * MICROSECONDS, np.int64)
-        except UsageError as error:
-            raise UsageError(f"--estimates tsafrir: {error}") from error
-
-    return make
-
-
-def _of(inner: Estimates | None, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
-    return asked if inner is None else inner.of(asked, run, seed)
+def _tsafrir(given: Given, asked: Int64Array, run: Int64Array, seed: int) -> Int64Array:
+    try:
+        estimate = tsafrir_estimates(run / MICROSECONDS, seed=seed, largest_s=int(given["largest"]) or None)
+    except UsageError as error:
+        raise UsageError(f"--estimates tsafrir: {error}") from error
+    return np.asarray(estimate * MICROSECONDS, np.int64)
 
 
 def round_values(estimate: Int64Array) -> Int64Array:
@@ -211,29 +183,20 @@ def round_values(estimate: Int64Array) -> Int64Array:
 
 
 MODELS: dict[str, Model] = {
-    "log": Model("log", "the requested time; the run time if the log has none", _log),
-    "perfect": Model("perfect", "its run time", _perfect),
+    "log": Model("log", "the requested time; the run time if the log has none", lambda given, asked, run, seed: asked),
+    "perfect": Model("perfect", "its run time", lambda given, asked, run, seed: run.copy()),
     "f": Model(
-        "f:N",
-        "uniform in [run, N x run]",
-        _factor,
-        (Real("N", 1.0, 1.0, 1e6, "the largest estimate, in run times"),),
-        bare="N",
-        is_drawn=True,
+        "f:N", "uniform in [run, N x run]", _factor, (Real("N", 1.0, 1.0, 1e6, "the largest estimate, in run times"),),
+        bare="N", is_drawn=True,
     ),
     "exact": Model(
-        "exact:share=S,rest=MODEL",
-        "a random share of the jobs gets the run time; each other job the estimate of MODEL (log)",
-        _exact,
-        (Real("share", 1.0, 0.0, 1.0, "share of the jobs with the run time as estimate"),),
-        inner=("rest", "log"),
-        is_drawn=True,
+        "exact:share=S,rest=MODEL", "a random share of the jobs gets the run time; each other job the estimate of MODEL (log)",
+        _exact, (Real("share", 1.0, 0.0, 1.0, "share of the jobs with the run time as estimate"),),
+        inner=("rest", "log"), is_drawn=True,
     ),
     "rounded": Model(
-        "rounded:of=MODEL",
-        "the estimate of MODEL (log), lifted to the next value that people type",
-        _rounded,
-        inner=("of", "log"),
+        "rounded:of=MODEL", "the estimate of MODEL (log), lifted to the next value that people type",
+        lambda given, asked, run, seed: round_values(asked), inner=("of", "log"),
     ),
     "tsafrir": Model(
         "tsafrir:largest=SECONDS",
@@ -242,5 +205,5 @@ MODELS: dict[str, Model] = {
         (Whole("largest", 0, 0, 10**9, "the largest estimate, seconds; 0: the least whole hour that no run exceeds"),),
         is_drawn=True,
     ),
-}
+}  # fmt: skip
 """The models by name."""

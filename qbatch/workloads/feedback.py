@@ -39,32 +39,22 @@ def feedback_of(log: Log) -> Feedback:
     Raises:
         InputError: jobs wait for each other in a circle (field 17).
     """
-    if (np.asarray(log["preceding_job"]) > 0).any():
-        return _from_fields(log)
-    return _derived(log)
-
-
-def _from_fields(log: Log) -> Feedback:
     number, before = np.asarray(log["job"]).astype(np.int64), np.asarray(log["preceding_job"]).astype(np.int64)
+    if not (before > 0).any():
+        return _derived(log)
     numbers, first = np.unique(number, return_index=True)
     places = np.minimum(np.searchsorted(numbers, before), len(numbers) - 1)
     is_there = (numbers[places] == before) & (before != number) & (before > 0)
     found = np.where(is_there, first[places], NOBODY).astype(np.int64)
     think = np.where(is_there, _microseconds(np.maximum(np.asarray(log["think_time"]), 0)), 0)
-    _check_circles(log, found)
-    return Feedback(found, think, is_told=True)
-
-
-def _check_circles(log: Log, predecessor: Int64Array) -> None:
-    """Refuse jobs that never come, because each waits for another one of them."""
-    ahead = predecessor.copy()
     # In each step every row looks twice as far back: one that still sees another at the end is in a circle, or behind one.
+    ahead = found.copy()
     for _ in range(len(ahead).bit_length()):
         ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NOBODY)
-    if (ahead < 0).all():
-        return
-    row = int(ahead[np.flatnonzero(ahead >= 0)[0]])
-    raise InputError(f"{log.name}: job {log['job'][row]} waits for itself, by field 17 of the jobs before it")
+    if (ahead >= 0).any():
+        row = int(ahead[np.flatnonzero(ahead >= 0)[0]])
+        raise InputError(f"{log.name}: job {number[row]} waits for itself, by field 17 of the jobs before it")
+    return Feedback(found, think, is_told=True)
 
 
 def _derived(log: Log) -> Feedback:

@@ -64,8 +64,8 @@ def _row_findings(log: Log, lenient: bool) -> list[Finding]:
 def _value_findings(log: Log) -> list[Finding]:
     run, procs, estimate, status = log["run"], log.procs, log["time_requested"], log["status"]
     unfinished = unfinished_of(log)
-    waits = unfinished.waits if unfinished is not None else np.zeros(len(log), np.bool_)
-    runs = unfinished.runs if unfinished is not None else waits
+    none = np.zeros(len(log), np.bool_)
+    waits, runs = (none, none) if unfinished is None else (unfinished.waits, unfinished.runs)
     never, cancelled = ((run < 0) & ~(waits & (estimate > 0))) | (procs <= 0), cancelled_rows(log)
     machine = machine_procs(log.header)
     found = _at(log, "cancelled", "note", cancelled, "cancelled before they ran (status 5): such jobs are skipped")

@@ -1,9 +1,9 @@
-"""A small workload generator with a seed, for demonstrations and tests.
+"""A small workload generator with a seed, for demonstrations and tests, and all models that generate a log, by name.
 
 It draws what makes scheduling interesting and nothing more: arrivals with a daily and a weekly
 cycle, many short and few long jobs, sizes that favour powers of two.  Estimates are rounded up to popular
 values, as by people; there are a few busy users, and campaigns (one user submits many equal jobs at once).  Unlike the
-Lublin-Feitelson model (``lublin/``) it is not fitted to a machine.
+Lublin-Feitelson model (``lublin``) it is not fitted to a machine.
 
 Deterministic on every machine (law 5): raw 64-bit draws of PCG64, a stream that NumPy promises not
 to change, integer arithmetic and correctly rounded operations; no transcendental function.
@@ -12,12 +12,17 @@ to change, integer arithmetic and correctly rounded operations; no transcendenta
 from __future__ import annotations
 
 import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from importlib import import_module
 from math import isqrt
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import PROCS_MAX, parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, absent, compact
@@ -43,7 +48,7 @@ _CAMPAIGN_GAP_S = 40
 
 
 def generate_log(
-    *, jobs: int, procs: int, load: float, seed: int, accuracy: float = 0.4, campaigns: float = 0.0
+    *, jobs: int, procs: int, load: float = 0.85, seed: int = 1, accuracy: float = 0.4, campaigns: float = 0.0
 ) -> Log:
     """Return a generated log of ``jobs`` jobs for ``procs`` processors.
 
@@ -51,54 +56,41 @@ def generate_log(
     ``accuracy``: about the mean of run over estimate.  ``campaigns``: the share of jobs that are submitted in bursts.
     Times are whole seconds.  Raises UsageError for values out of range.
     """
-    _check(jobs=jobs, procs=procs, load=load, seed=seed, accuracy=accuracy, campaigns=campaigns)
+    for is_right, wrong in (
+        (1 <= jobs <= JOBS_MAX, f"--jobs is {jobs}; use 1 to {JOBS_MAX:,}"),
+        (1 <= procs <= PROCS_MAX, f"--procs is {procs}; use 1 to {PROCS_MAX:,}"),
+        (0.001 <= load <= 1000, f"--load is {load:g}; use 0.001 to 1000, for example 0.85"),
+        (seed >= 0, f"--seed is {seed}; use 0 or more"),
+        (0.01 <= accuracy <= 1, f"--accuracy is {accuracy:g}; use 0.01 to 1"),
+        (0 <= campaigns <= 1, f"--campaigns is {campaigns:g}; use a share of jobs from 0 to 1"),
+    ):
+        if not is_right:
+            raise UsageError(f"trace generate: {wrong}")
     draws = Draws(seed)
     leader = _campaign_leaders(draws, jobs, campaigns)
+    is_leader = leader == np.arange(jobs)
     size = _sizes(draws, jobs, procs)[leader]
     base_s = (1 << _OCTAVE_FIRST + draws.weighted(_OCTAVE_WEIGHTS, jobs))[leader]
     run = np.minimum(base_s + draws.below(base_s, jobs), RUN_MAX_S)
     estimate = _estimates(draws, run, accuracy)
-    estimate = np.maximum(estimate, np.maximum.reduceat(estimate, _starts(leader))[_group(leader)])
+    estimate = np.maximum(estimate, np.maximum.reduceat(estimate, np.flatnonzero(is_leader))[np.cumsum(is_leader) - 1])
     is_exact = draws.below(100, jobs) < _EXACT_PERCENT
-    run = np.where(is_exact & (leader == np.arange(jobs)), estimate, run)
-    user = _users(draws, jobs)[leader]
+    run = np.where(is_exact & is_leader, estimate, run)
+    # Users by Zipf's law; their number is about the square root of half the jobs, 4 to 400.
+    users = min(max(4, isqrt((jobs - 1) // 2) + 1), 400)
+    user = (1 + draws.weighted([1_000_000 // rank for rank in range(1, users + 1)], jobs))[leader]
     span_s = max(1, round(float((run * size).sum()) / (procs * load)))
     submit = _submits(draws, leader, span_s)
     status = np.where(draws.below(100, jobs) < _FAILED_PERCENT, 0, 1)
     order = np.argsort(submit, kind="stable")
     values = {
-        "job": np.arange(1, jobs + 1),
-        "submit": submit[order],
-        "run": run[order],
-        "procs_allocated": size[order],
-        "procs_requested": size[order],
-        "time_requested": estimate[order],
-        "status": status[order],
-        "user": user[order],
-        "group": (user[order] - 1) % 8 + 1,
-        "queue": np.where(estimate[order] <= _HOUR_S, 1, 2),
-    }
+        "submit": submit, "run": run, "procs_allocated": size, "procs_requested": size, "time_requested": estimate,
+        "status": status, "user": user, "group": (user - 1) % 8 + 1, "queue": np.where(estimate <= _HOUR_S, 1, 2),
+    }  # fmt: skip
+    values = {name: column[order] for name, column in values.items()} | {"job": np.arange(1, jobs + 1)}
     command = f"qbatch trace generate --jobs {jobs} --procs {procs} --load {load:g} --seed {seed}"
     command += f" --accuracy {accuracy:g} --campaigns {campaigns:g}"
-    return log_of(values, jobs, procs, command)
-
-
-def _check(*, jobs: int, procs: int, load: float, seed: int, accuracy: float, campaigns: float) -> None:
-    wrong = None
-    if not 1 <= jobs <= JOBS_MAX:
-        wrong = f"--jobs is {jobs}; use 1 to {JOBS_MAX:,}"
-    elif not 1 <= procs <= PROCS_MAX:
-        wrong = f"--procs is {procs}; use 1 to {PROCS_MAX:,}"
-    elif not 0.001 <= load <= 1000:
-        wrong = f"--load is {load:g}; use 0.001 to 1000, for example 0.85"
-    elif seed < 0:
-        wrong = f"--seed is {seed}; use 0 or more"
-    elif not 0.01 <= accuracy <= 1:
-        wrong = f"--accuracy is {accuracy:g}; use 0.01 to 1"
-    elif not 0 <= campaigns <= 1:
-        wrong = f"--campaigns is {campaigns:g}; use a share of jobs from 0 to 1"
-    if wrong is not None:
-        raise UsageError(f"trace generate: {wrong}")
+    return generated_log("generated", command, values, procs=procs)
 
 
 def _campaign_leaders(draws: Draws, jobs: int, campaigns: float) -> Column:
@@ -111,20 +103,6 @@ def _campaign_leaders(draws: Draws, jobs: int, campaigns: float) -> Column:
     ends = np.cumsum(length)
     leaders = np.concatenate(([0], ends[ends < jobs]))
     return np.repeat(leaders, np.diff(np.append(leaders, jobs)))
-
-
-def _starts(leader: Column) -> Column:
-    return np.flatnonzero(np.diff(leader, prepend=-1))
-
-
-def _group(leader: Column) -> Column:
-    return np.cumsum(np.diff(leader, prepend=-1) != 0) - 1
-
-
-def _users(draws: Draws, jobs: int) -> Column:
-    """Draw users by Zipf's law; their number is about the square root of half the jobs, 4 to 400."""
-    users = min(max(4, isqrt((jobs - 1) // 2) + 1), 400)
-    return 1 + draws.weighted([1_000_000 // rank for rank in range(1, users + 1)], jobs)
 
 
 def _sizes(draws: Draws, jobs: int, procs: int) -> Column:
@@ -152,10 +130,11 @@ def _submits(draws: Draws, leader: Column, span_s: int) -> Column:
     hours = span_s // _HOUR_S + 1
     hour = np.arange(hours, dtype=np.int64)
     weight = np.asarray(_HOURLY, dtype=np.int64)[hour % 24] * np.asarray(_DAILY, dtype=np.int64)[hour // 24 % 7]
-    starts = _starts(leader)
-    second = draws.weighted(weight, len(starts)) * _HOUR_S + draws.below(_HOUR_S, len(starts))
-    second = (np.minimum(second, span_s))[_group(leader)]
-    gap = np.where(leader == np.arange(len(leader)), 0, draws.below(2 * _CAMPAIGN_GAP_S, len(leader)))
+    is_leader = leader == np.arange(len(leader))
+    campaigns = int(np.count_nonzero(is_leader))
+    second = draws.weighted(weight, campaigns) * _HOUR_S + draws.below(_HOUR_S, campaigns)
+    second = np.minimum(second, span_s)[np.cumsum(is_leader) - 1]
+    gap = np.where(is_leader, 0, draws.below(2 * _CAMPAIGN_GAP_S, len(leader)))
     total = np.cumsum(gap)
     submit: Column = np.minimum(second + total - total[leader], span_s)
     # The span is exact: the first job comes at 0, the last at its end.
@@ -164,39 +143,87 @@ def _submits(draws: Draws, leader: Column, span_s: int) -> Column:
     return submit
 
 
-def log_of(values: dict[str, Column], jobs: int, procs: int, command: str) -> Log:
-    """Return generated columns, the others absent, as a log with a header that names the command."""
-    end_s = int((values["submit"] + values["run"]).max())
-    header = parse_header(
-        (
-            "; Version: 2.2",
-            "; Computer: none (generated workload)",
-            "; Installation: qbatch",
-            f"; MaxJobs: {jobs}",
-            f"; MaxRecords: {jobs}",
-            "; Preemption: No",
-            f"; UnixStartTime: {UNIX_START_TIME}",
-            "; TimeZoneString: UTC",
-            f"; StartTime: {header_date(0)}",
-            f"; EndTime: {header_date(end_s)}",
-            f"; MaxNodes: {procs}",
-            f"; MaxProcs: {procs}",
-            f"; MaxRuntime: {RUN_MAX_S}",
-            "; MaxQueues: 2",
-            "; Queue: 1 short",
-            "; Queue: 2 long",
-            f"; Note: made by {command}",
-        )
-    )
-    columns = {name: compact(values[name]) if name in values else absent(jobs) for name in FIELDS}
-    digest = hashlib.sha256(command.encode()).hexdigest()
-    line = np.arange(len(header.lines) + 1, len(header.lines) + jobs + 1, dtype=np.int32)
-    return Log(name="generated", sha256=digest, header=header, columns=columns, line=line)
+def generated_log(
+    name: str, command: str, values: dict[str, Column], *, computer: str = "none (generated workload)",
+    installation: str = "qbatch", start: int = UNIX_START_TIME, procs: int, nodes: int | None = None,
+    longest_s: int = RUN_MAX_S, queues: Mapping[int, str] = MappingProxyType({1: "short", 2: "long"}),
+    notes: Iterable[str] = (),
+) -> Log:  # fmt: skip
+    """Return generated columns, the others absent, as a log with a header that names the command.
+
+    ``start``: log second 0, in seconds since 1970.  ``longest_s``: the longest run or request that the model can give.
+    """
+    jobs, end_s = len(values["job"]), int((values["submit"] + values["run"]).max())
+    lines = [
+        "Version: 2.2", f"Computer: {computer}", f"Installation: {installation}", f"MaxJobs: {jobs}", f"MaxRecords: {jobs}",
+        "Preemption: No", f"UnixStartTime: {start}", "TimeZoneString: UTC", f"StartTime: {_header_date(start)}",
+        f"EndTime: {_header_date(start + min(end_s, 10**11))}", f"MaxNodes: {nodes or procs}", f"MaxProcs: {procs}",
+        f"MaxRuntime: {longest_s}", *([f"MaxQueues: {len(queues)}"] if queues else []),
+        *(f"Queue: {number} {queue}" for number, queue in queues.items()), f"Note: made by {command}",
+        *(f"Note: {note}" for note in notes),
+    ]  # fmt: skip
+    header = parse_header(f"; {line}" for line in lines)
+    columns = {field: compact(values[field]) if field in values else absent(jobs) for field in FIELDS}
+    line = np.arange(len(lines) + 1, len(lines) + jobs + 1, dtype=np.int32)
+    return Log(name, hashlib.sha256(command.encode()).hexdigest(), header, columns, line)
 
 
-def header_date(second: int) -> str:
-    """Return a second of a generated log in the date format of headers."""
-    moment = datetime.fromtimestamp(UNIX_START_TIME + min(second, 10**11), UTC)
+def _header_date(second: int) -> str:
+    """Return an instant, in seconds since 1970, in the date format of headers, whatever the locale."""
+    moment = datetime.fromtimestamp(second, UTC)
     days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     return f"{days[moment.weekday()]} {months[moment.month - 1]} {moment:%d %H:%M:%S} UTC {moment.year}"
+
+
+def _function(module: str, name: str) -> Callable[[], Callable[..., Log]]:
+    """Return a function that loads another one only when it is called."""
+    return lambda: getattr(import_module(module), name)
+
+
+MODELS: dict[str, Callable[[], Callable[..., Log]]] = {
+    "lublin": _function("qbatch.workloads.lublin", "generate_lublin"),
+    "origin2000": _function("qbatch.workloads.origin2000", "generate_month"),
+    "plain": _function("qbatch.workloads.generate", "generate_log"),
+}
+"""The models: that of Lublin and Feitelson, a month of the Origin 2000, and the small generator of ``qbatch trace generate``."""
+
+_TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str}
+
+
+def is_model(text: str) -> bool:
+    """Return whether a text names a model, with or without parameters."""
+    return text.partition(":")[0] in MODELS
+
+
+def read_model(text: str) -> Callable[[int], Log]:
+    """Return the function from a seed to the log of a text such as ``lublin:jobs=5000,procs=128``.
+
+    The parameters are those of ``qbatch generate`` and ``qbatch trace generate``, with ``_`` or ``-`` in their names, without
+    the seed.
+
+    Raises:
+        UsageError: names the parameter and those of the model.
+    """
+    name, _, tail = text.partition(":")
+    where = f"log {text!r}"
+    if name not in MODELS:
+        raise UsageError(f"{where}: there is no model {name!r}{suggestion(name, MODELS)} (known: {', '.join(MODELS)})")
+    make = MODELS[name]()
+    takes = {key: each for key, each in inspect.signature(make).parameters.items() if key != "seed"}
+    given: dict[str, Any] = {}
+    for pair in (pair for pair in tail.split(",") if pair):
+        key, sign, value = pair.partition("=")
+        key = key.replace("-", "_")
+        if not sign or key not in takes:
+            known = f"it takes {', '.join(takes)}"
+            raise UsageError(f"{where}: {pair!r} is no parameter of {name}{suggestion(key, takes)} ({known})")
+        kind = str(takes[key].annotation).partition(" ")[0]
+        try:
+            given[key] = _TYPES[kind](value)
+        except ValueError:
+            raise UsageError(f"{where}: {key}={value} is no {'whole ' if kind == 'int' else ''}number") from None
+    missing = [key for key, each in takes.items() if each.default is inspect.Parameter.empty and key not in given]
+    if missing:
+        raise UsageError(f"{where}: {', '.join(f'{key}=' for key in missing)} is missing")
+    return lambda seed: make(**given, seed=seed)

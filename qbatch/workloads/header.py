@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -96,28 +97,19 @@ def parse_header(lines: Iterable[str]) -> Header:
         found = (leading_integer(value) for value in by_keyword.get(keyword, ()))
         return next((number for number in found if number is not None), None)
 
+    texts = ("version", "computer", "installation", "conversion", "start_time", "end_time", "preemption", "allow_overuse")
+    numbers = (
+        "max_jobs", "max_records", "max_nodes", "max_procs", "max_runtime", "max_memory", "max_queues", "max_partitions",
+        "unix_start_time", "time_zone",
+    )  # fmt: skip
+    found: dict[str, Any] = {field: text(field.replace("_", "")) for field in texts}
+    found |= {field: integer(field.replace("_", "")) for field in numbers}
+    zone = text("timezonestring")
     return Header(
         lines=kept,
         entries=entries,
-        version=text("version"),
-        computer=text("computer"),
-        installation=text("installation"),
-        conversion=text("conversion"),
-        max_jobs=integer("maxjobs"),
-        max_records=integer("maxrecords"),
-        max_nodes=integer("maxnodes"),
-        max_procs=integer("maxprocs"),
-        max_runtime=integer("maxruntime"),
-        max_memory=integer("maxmemory"),
-        max_queues=integer("maxqueues"),
-        max_partitions=integer("maxpartitions"),
-        unix_start_time=integer("unixstarttime"),
-        time_zone=integer("timezone"),
-        time_zone_string=_first_word(text("timezonestring")),
-        start_time=text("starttime"),
-        end_time=text("endtime"),
-        preemption=text("preemption"),
-        allow_overuse=text("allowoveruse"),
+        **found,
+        time_zone_string=zone.split()[0] if zone else None,
         queues=_numbered(by_keyword.get("queue", ())),
         partitions=_numbered(by_keyword.get("partition", ())),
         acknowledgements=tuple(by_keyword.get("acknowledge", ())),
@@ -183,7 +175,3 @@ def _entries(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def _numbered(values: Iterable[str]) -> dict[int, str]:
     found = (_NUMBERED.match(value) for value in values)
     return {int(match.group(1)): match.group(2).strip() for match in found if match and len(match.group(1)) < 19}
-
-
-def _first_word(value: str | None) -> str | None:
-    return value.split()[0] if value else None

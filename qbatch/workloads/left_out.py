@@ -94,21 +94,21 @@ def _listed(counts: Counter[str], *, is_hidden: bool) -> str:
     several = f"{len(named)} different" if len(named) > 1 else ""
     if is_hidden or not named:
         return several
-    shown = [f"{_printable(name)} {count}" for name, count in list(named.items())[:_MOST_NAMES]]
-    more = [f"{len(named) - _MOST_NAMES} more"] if len(named) > _MOST_NAMES else []
-    return f"{several}{': ' if several else ''}{', '.join([*shown, *more])}"
-
-
-def _printable(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "_" for letter in name)[:_LONGEST_NAME]
+    shown = []
+    for name, count in list(named.items())[:_MOST_NAMES]:
+        printable = "".join(letter if letter.isprintable() else "_" for letter in name)
+        shown.append(f"{printable[:_LONGEST_NAME]} {count}")
+    if len(named) > _MOST_NAMES:
+        shown.append(f"{len(named) - _MOST_NAMES} more")
+    return f"{several}{': ' if several else ''}{', '.join(shown)}"
 
 
 def left_out_of(header: Header) -> tuple[LeftOut, ...]:
     """Return what a log leaves out by the Notes of its header; empty for a log that no import made."""
-    matches = [found for note in header.notes if (found := _NOTE.match(note))]
     return tuple(
         LeftOut(found[1], int(found[2]), int(found[3]), found[4] or "") if found[2] else LeftOut(found[1])
-        for found in matches
+        for note in header.notes
+        if (found := _NOTE.match(note))
     )
 
 

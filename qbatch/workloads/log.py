@@ -7,6 +7,7 @@ occupies no memory.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,13 +18,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from qbatch.distribution import install_command
-from qbatch.model.errors import UsageError
+from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.workloads.header import Header, machine_procs, readable
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
 
 Column = np.ndarray[Any, Any]
 FIELDS = (
@@ -181,12 +183,23 @@ def facts(log: Log) -> dict[str, Any]:
     Run times and sizes are taken over every row, also rows that never ran; offered load is the work
     (run x allocated processors, requested if unknown) over machine x submit span.
     """
-    submit, estimate = log["submit"], log["time_requested"]
+    submit, run, procs, estimate = log["submit"], log["run"], log.procs, log["time_requested"]
+    machine = machine_procs(log.header)
+    work = np.maximum(run, 0).astype(np.float64) * np.maximum(used_procs(log), 0)
+    values, counts = np.unique(estimate[estimate > 0], return_counts=True)
     span_s = float(submit[-1]) - float(submit[0])
     return {
         "log": {"name": readable(log.name), "sha256": log.sha256, "rows": len(log), "bad_rows": log.bad_rows},
-        "machine": {"procs": machine_procs(log.header)},
-        "jobs": _job_counts(log),
+        "machine": {"procs": machine},
+        "jobs": {
+            "rows": len(log),
+            "never_ran": int(np.count_nonzero((run < 0) | (procs <= 0))),
+            "cancelled": int(np.count_nonzero(cancelled_rows(log))),
+            "zero_run": int(np.count_nonzero(run == 0)),
+            "longer_than_estimate": int(np.count_nonzero((estimate > 0) & (run > estimate))),
+            "wider_than_machine": int(np.count_nonzero(procs > machine)) if machine else None,
+            "without_estimate": int(np.count_nonzero(estimate <= 0)),
+        },
         "span": {
             "submit_first_s": submit[0].item(),
             "submit_last_s": submit[-1].item(),
@@ -196,14 +209,17 @@ def facts(log: Log) -> dict[str, Any]:
             "time_zone": log_zone(log.header).key,
         },
         "load": {
-            "offered": _offered_load(log, span_s),
+            "offered": float(work.sum()) / (machine * span_s) if machine is not None and span_s > 0 else None,
             "interarrival_mean_s": span_s / (len(log) - 1) if len(log) > 1 else None,
             "interarrival_median_s": float(np.median(np.diff(submit))) if len(log) > 1 else None,
-            "run_mean_s": float(log["run"].mean(dtype=np.float64)),
-            "run_median_s": float(np.median(log["run"])),
+            "run_mean_s": float(run.mean(dtype=np.float64)),
+            "run_median_s": float(np.median(run)),
         },
         "sizes": _size_shares(log),
-        "estimates": _estimate_facts(estimate),
+        "estimates": {
+            "distinct": int(values.size),
+            "top": [{"time_s": values[i].item(), "jobs": int(counts[i])} for i in np.lexsort((values, -counts))[:5]],
+        },
         "users": int(np.unique(log["user"][log["user"] >= 0]).size),
         "submit_ties": int(np.count_nonzero(submit[1:] == submit[:-1])),
         "notes": list(log.notes),
@@ -221,28 +237,6 @@ def used_procs(log: Log) -> Column:
     return np.where(log["procs_allocated"] > 0, log["procs_allocated"], log["procs_requested"])
 
 
-def _job_counts(log: Log) -> dict[str, Any]:
-    run, estimate, procs = log["run"], log["time_requested"], log.procs
-    machine = machine_procs(log.header)
-    return {
-        "rows": len(log),
-        "never_ran": int(np.count_nonzero((run < 0) | (procs <= 0))),
-        "cancelled": int(np.count_nonzero(cancelled_rows(log))),
-        "zero_run": int(np.count_nonzero(run == 0)),
-        "longer_than_estimate": int(np.count_nonzero((estimate > 0) & (run > estimate))),
-        "wider_than_machine": int(np.count_nonzero(procs > machine)) if machine else None,
-        "without_estimate": int(np.count_nonzero(estimate <= 0)),
-    }
-
-
-def _offered_load(log: Log, span_s: float) -> float | None:
-    machine = machine_procs(log.header)
-    if machine is None or span_s <= 0:
-        return None
-    work = np.maximum(log["run"], 0).astype(np.float64) * np.maximum(used_procs(log), 0)
-    return float(work.sum()) / (machine * span_s)
-
-
 def _size_shares(log: Log) -> dict[str, Any]:
     procs = log["procs_requested"] if log["procs_allocated"].strides == (0,) else log["procs_allocated"]
     whole = np.clip(procs, -1, 2**53).astype(np.int64)
@@ -255,12 +249,54 @@ def _size_shares(log: Log) -> dict[str, Any]:
     }
 
 
-def _estimate_facts(estimate: Column) -> dict[str, Any]:
-    values, counts = np.unique(estimate, return_counts=True)
-    known = values > 0
-    values, counts = values[known], counts[known]
-    top = np.lexsort((values, -counts))[:5]
-    return {
-        "distinct": int(values.size),
-        "top": [{"time_s": values[i].item(), "jobs": int(counts[i])} for i in top],
-    }
+_OTHER_NAMES = {"job_id": "job", "procs": "procs_requested", "estimate": "time_requested"}
+_NEEDED = ("submit", "run", "procs_requested")
+
+
+def log_of_frame(frame: Any, procs: int | None = None, name: str = "frame") -> Log:
+    """Return a log of a table in memory: a data frame of pandas or polars, an Arrow table, or a dictionary of arrays.
+
+    Columns have the names of SWF's fields (``FIELDS``), or those of the five-column log and of job rows (``procs``,
+    ``estimate``, ``job_id``).  ``submit``, ``run`` and the processors are needed; a null or NaN is unknown.  A note names the
+    columns that are not used.
+
+    Args:
+        procs: processors of the machine, as ``MaxProcs`` in a header.
+        name: of the log.
+
+    Raises:
+        InputError: a needed column is missing, or one holds anything else than numbers.
+    """
+    listed = next((getattr(frame, each) for each in ("column_names", "columns") if hasattr(frame, each)), frame)
+    names = list(map(str, listed))
+    found = {_OTHER_NAMES.get(each, each): each for each in names}
+    if "procs_allocated" in found:
+        found.setdefault("procs_requested", found["procs_allocated"])
+    for needed in _NEEDED:
+        if needed not in found:
+            raise InputError(f"{name}: column {needed} is missing{suggestion(needed, names)}; there are {', '.join(names)}")
+    columns = {key: _numbers(frame[found[key]], found[key], name) for key in FIELDS if key in found}
+    rows = len(columns["submit"])
+    if not rows:
+        raise InputError(f"{name}: has no row")
+    columns.setdefault("job", np.arange(1, rows + 1, dtype=np.int32))
+    columns.setdefault("procs_allocated", columns["procs_requested"])
+    digest = hashlib.sha256()
+    for key in FIELDS:
+        columns.setdefault(key, absent(rows))
+        digest.update(np.ascontiguousarray(columns[key]).tobytes())
+    unused = [each for each in names if _OTHER_NAMES.get(each, each) not in FIELDS]
+    notes = [f"columns that are not used: {', '.join(unused)}"] if unused else []
+    line = np.arange(1, rows + 1, dtype=np.int32)
+    return in_order(Log(name, digest.hexdigest(), Header(max_procs=procs), columns, line, notes))
+
+
+def _numbers(values: Any, column: str, name: str) -> Column:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iu":
+            array = np.array([np.nan if value is None else value for value in array.tolist()], np.float64)
+            array = np.where(np.isnan(array), -1.0, array)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: column {column} holds something that is no number ({error})") from error
+    return compact(array.astype(np.int64) if array.dtype.kind in "iu" else array)

@@ -25,12 +25,9 @@ CHUNK_BYTES = 4 << 20
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _FOREIGN = {
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-    b"\x1f\x9d": "compress (.Z)",
+    b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"\x1f\x9d": "compress (.Z)",
     b"7z\xbc\xaf": "7-zip",
-}
+}  # fmt: skip
 
 
 class LogFile:

@@ -1,24 +1,82 @@
 """Reading a workload log: the Standard Workload Format 2.2, or the five-column text format.
 
-The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each
-column is kept piece by piece in its smallest exact type and joined at the end.  What the kernel
-only marks (comments, unusual tokens, rows of another length) is resolved here, in order of the file.
+The text format is for people: ``submit run procs [estimate [user]]``.  One job per line, seconds, numbers separated by blanks;
+``#`` and ``;`` begin comment lines, and SWF header lines such as ``; MaxProcs: 16`` are understood.  A user is a number or a
+word; words are numbered from 1 in order of appearance.  Job numbers count the rows from 1.  The size of each job is in both the
+requested and the allocated processors.
+
+The bytes come in pieces of a few megabytes; a compiled kernel turns whole lines into numbers; each column is kept piece by
+piece in its smallest exact type and joined at the end.  What the kernel only marks (comments, unusual tokens, rows of another
+length) is resolved here, in order of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qbatch.model.errors import InputError
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, absent, compact, counted, in_order, shown_lines
-from qbatch.workloads.plain_text import NUMBER, USER_FIELD, RowShape, row_shape, swf_columns
 from qbatch.workloads.source import CHUNK_BYTES, LogFile
+
+FIELDS_MIN = 3
+FIELDS_MAX = 5
+USER_FIELD = 4
+
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+
+
+class RowShape(NamedTuple):
+    """The form of a log's rows: the number of fields, and which of them holds words (-1: none)."""
+
+    fields: int
+    word_column: int = -1
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Return whether this is the five-column format."""
+        return self.fields < len(FIELDS)
+
+    @property
+    def title(self) -> str:
+        """Return the name of the format for messages."""
+        return "the first row" if self.is_plain_text else "SWF"
+
+
+SWF_SHAPE = RowShape(len(FIELDS))
+
+
+def row_shape(first_rows: Sequence[bytes]) -> RowShape:
+    """Return the shape of the first rows of a log; SWF unless they are clearly plain text."""
+    rows = [row.split() for row in first_rows]
+    if not rows or any(len(row) == len(FIELDS) for row in rows):
+        return SWF_SHAPE
+    first = rows[0]
+    if not FIELDS_MIN <= len(first) <= FIELDS_MAX or not all(NUMBER.match(token) for token in first[:FIELDS_MIN]):
+        return SWF_SHAPE
+    has_words = len(first) == FIELDS_MAX and not NUMBER.match(first[USER_FIELD])
+    return RowShape(len(first), USER_FIELD if has_words else -1)
+
+
+def swf_columns(raw: Sequence[Column]) -> dict[str, Column]:
+    """Return the 18 columns from the three to five of a plain text log."""
+    rows = len(raw[0])
+    columns = {name: absent(rows) for name in FIELDS}
+    columns["job"] = np.arange(1, rows + 1, dtype=np.int32)
+    columns["submit"], columns["run"], columns["procs_requested"] = raw[0], raw[1], raw[2]
+    columns["procs_allocated"] = raw[2]
+    if len(raw) > FIELDS_MIN:
+        columns["time_requested"] = raw[3]
+    if len(raw) > USER_FIELD:
+        columns["user"] = raw[4]
+    return columns
+
 
 LINE_BYTES_MAX = 64 << 20
 NUMBER_MAX = 2.0**53
@@ -32,11 +90,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_log(
-    path: str,
-    *,
-    lenient: bool = False,
-    progress: Callable[[int], None] | None = None,
-    chunk_bytes: int = CHUNK_BYTES,
+    path: str, *, lenient: bool = False, progress: Callable[[int], None] | None = None, chunk_bytes: int = CHUNK_BYTES
 ) -> Log:
     """Return the log in a plain, gzip or xz file (``-``: standard input), rows by (submit, job, line).
 
@@ -54,20 +108,12 @@ def read_log(
     raw, line = rows.finish()
     columns = swf_columns(raw) if rows.shape.is_plain_text else dict(zip(FIELDS, raw, strict=True))
     header = parse_header(comment.decode("utf-8", "surrogateescape") for comment in rows.comments)
-    return in_order(
-        Log(
-            name=path,
-            sha256=source.sha256,
-            header=header,
-            columns=columns,
-            line=line,
-            notes=rows.notes(),
-            bad_rows=rows.bad_rows,
-            bad_lines=tuple(rows.bad_lines),
-            bad_reasons=tuple(rows.bad_reasons),
-            user_names={number: word for word, number in rows.words.items()},
-        )
-    )
+    log = Log(
+        path, source.sha256, header, columns, line, notes=rows.notes(), bad_rows=rows.bad_rows,
+        bad_lines=tuple(rows.bad_lines), bad_reasons=tuple(rows.bad_reasons),
+        user_names={number: word for word, number in rows.words.items()},
+    )  # fmt: skip
+    return in_order(log)
 
 
 def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], None] | None) -> Iterator[bytearray]:
@@ -85,17 +131,14 @@ def _line_blocks(source: LogFile, chunk_bytes: int, progress: Callable[[int], No
             if pending_bytes > LINE_BYTES_MAX:
                 raise InputError(f"{source.title}: contains a line of more than 64 MiB; this is not a workload log")
             continue
-        yield _joined([*pending, memoryview(chunk)[:cut]], is_first)
+        block = bytearray().join([*pending, memoryview(chunk)[:cut]])
+        yield block.removeprefix(_BYTE_ORDER_MARK) if is_first else block
         is_first = False
         pending = [memoryview(chunk)[cut:]]
         pending_bytes = len(chunk) - cut
     if pending_bytes:
-        yield _joined([*pending, b"\n"], is_first)
-
-
-def _joined(parts: Iterable[bytes | memoryview], is_first: bool) -> bytearray:
-    block = bytearray().join(parts)
-    return block.removeprefix(_BYTE_ORDER_MARK) if is_first else block
+        block = bytearray().join([*pending, b"\n"])
+        yield block.removeprefix(_BYTE_ORDER_MARK) if is_first else block
 
 
 def _first_rows(blocks: Iterator[bytearray]) -> tuple[bytearray, list[bytes]]:
@@ -116,21 +159,11 @@ def _first_rows(blocks: Iterator[bytearray]) -> tuple[bytearray, list[bytes]]:
     return head, rows
 
 
-class _ColumnPieces:
-    """One growing column: pieces in their smallest exact types, joined once at the end."""
-
-    def __init__(self) -> None:
-        self._pieces: list[Column] = []
-
-    def append(self, values: Column) -> None:
-        piece = compact(values)
-        self._pieces.append(piece.copy() if np.may_share_memory(piece, values) else piece)
-
-    def join(self) -> Column:
-        pieces, self._pieces = self._pieces, []
-        if all(piece.strides == (0,) for piece in pieces):
-            return absent(sum(len(piece) for piece in pieces))
-        return np.concatenate(pieces)
+def _joined(pieces: list[Column]) -> Column:
+    """Return a column of its pieces, each in its smallest exact type."""
+    if all(piece.strides == (0,) for piece in pieces):
+        return absent(sum(len(piece) for piece in pieces))
+    return np.concatenate(pieces)
 
 
 class _RowReader:
@@ -149,7 +182,7 @@ class _RowReader:
         self.bad_lines: list[int] = []
         self.bad_reasons: list[str] = []
         self._line = 0
-        self._columns = [_ColumnPieces() for _ in range(shape.fields)]
+        self._columns: list[list[Column]] = [[] for _ in range(shape.fields)]
         self._line_pieces: list[Column] = []
         self._block = swf_parse.new_row_block(shape.fields, _BLOCK_ROWS, _MARKS)
 
@@ -178,7 +211,8 @@ class _RowReader:
             )
         line = np.concatenate(self._line_pieces)
         self._line_pieces = []
-        return [column.join() for column in self._columns], line
+        # The pieces of a column go before the next one is joined, which saves memory.
+        return [_joined(self._columns.pop(0)) for _ in range(self.shape.fields)], line
 
     def notes(self) -> list[str]:
         """Return notes for the user about how the rows were read."""
@@ -191,16 +225,16 @@ class _RowReader:
         return notes
 
     def _keep(self, rows: int, dropped: set[int]) -> None:
+        block, lines = self._block.values[:, :rows], self._block.lines[:rows].copy()
         if dropped:
             keep = np.ones(rows, dtype=np.bool_)
             keep[list(dropped)] = False
-            block, lines = self._block.values[:, :rows][:, keep], self._block.lines[:rows][keep]
-        else:
-            block, lines = self._block.values[:, :rows], self._block.lines[:rows].copy()
+            block, lines = block[:, keep], lines[keep]
         if len(lines):
             self._line_pieces.append(lines)
-            for column, values in zip(self._columns, block, strict=True):
-                column.append(values)
+            for pieces, values in zip(self._columns, block, strict=True):
+                piece = compact(values)
+                pieces.append(piece.copy() if np.may_share_memory(piece, values) else piece)
 
     def _settle(self, data: bytearray, marks: list[list[int]]) -> set[int]:
         """Read what the kernel marked, in order of the file; return the rows to drop."""
@@ -210,7 +244,11 @@ class _RowReader:
             if column == self._kernel.COMMENT:
                 self.comments.append(bytes(token).rstrip(b"\r"))
             elif column == self._kernel.MISCOUNT:
-                self._reject(line, self._miscount(bytes(token)))
+                if any(byte < 32 and byte not in b"\t\r\v\f" for byte in token[:1000]):
+                    self._reject(line, "binary data where a row of numbers should be")
+                else:
+                    found = counted(len(token.split()), "field", "fields")
+                    self._reject(line, f"{found} where {self.shape.title} has {self.shape.fields}")
             elif row not in dropped:
                 value = self._number(bytes(token), column)
                 if isinstance(value, str):
@@ -237,12 +275,6 @@ class _RowReader:
     def _field(self, column: int) -> str:
         names: Any = ("submit", "run", "procs", "estimate", "user") if self.shape.is_plain_text else FIELDS
         return f"field {column + 1} ({names[column]})"
-
-    def _miscount(self, row: bytes) -> str:
-        if any(byte < 32 and byte not in b"\t\r\v\f" for byte in row[:1000]):
-            return "binary data where a row of numbers should be"
-        found = counted(len(row.split()), "field", "fields")
-        return f"{found} where {self.shape.title} has {self.shape.fields}"
 
     def _reject(self, line: int, reason: str) -> None:
         if not self._lenient:

@@ -25,16 +25,9 @@ def write_log(out: BinaryIO, header: Header, columns: Mapping[str, Column]) -> N
 
 
 def write_schedule(
-    out: BinaryIO,
-    log: Log,
-    rows: Column,
-    *,
-    wait_s: Column,
-    run_s: Column,
-    status: Column,
-    procs: Column,
+    out: BinaryIO, log: Log, rows: Column, *, wait_s: Column, run_s: Column, status: Column, procs: Column,
     notes: Iterable[str] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Write a simulated schedule of the ``rows`` (indices into the log) that ran, in the order given.
 
     All fields of the log are kept, except wait, run, status and allocated processors, which are the given ones

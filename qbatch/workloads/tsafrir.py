@@ -3,7 +3,7 @@
 Source: D. Tsafrir, Y. Etsion and D. G. Feitelson, *Modeling user runtime estimates*, Job Scheduling Strategies for Parallel
 Processing, 2005; constants and readings of its program in docs/spec/workloads.md 2.2.  First the histogram: up to 20 popular
 *head* values with 89 % of the jobs, and a *tail* of many rare ones.  Then each job, the longest first, draws an estimate that its
-run time does not exceed.  The draws are the same on every machine: see ``draws`` and ``portable``.
+run time does not exceed.  The draws are the same on every machine: see ``draws``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from itertools import chain, pairwise
 import numpy as np
 
 from qbatch.model.errors import UsageError
-from qbatch.workloads.draws import Draws
+from qbatch.workloads.draws import Draws, exp, ln
 from qbatch.workloads.log import Column
-from qbatch.workloads.portable import exp, ln
 
 LEAST_LARGEST_S = 3600
 """The model has a largest estimate of at least an hour."""

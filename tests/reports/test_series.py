@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qbatch.model.record import LogClock
 from qbatch.reports.distributions import class_name, size_class, used_percent, wait_edges
 from qbatch.reports.plot_style import DAY, HOUR, PlotRange, duration_text, midnight_before
-from qbatch.reports.series import bin_edges, steps, used_procs, waiting_jobs, waiting_procs
+from qbatch.reports.series import bin_edges, steps, used_procs, waiting
 from tests.reports.samples import KTH_CLOCK
 from tests.reports.test_gantt import rows_of
 
@@ -33,8 +33,8 @@ def test_steps_are_the_sum_over_the_spans_that_hold_an_instant(spans):
 def test_what_is_used_and_what_waits():
     rows = rows_of([(5, 10, 3), (7, 2, 4)])
     assert used_procs(rows).value(np.array([4, 5, 7, 9, 15])).tolist() == [0, 3, 7, 3, 0]
-    assert waiting_jobs(rows).value(np.array([0, 5, 7])).tolist() == [0, 0, 0]
-    assert waiting_procs(rows).values.max() == 0
+    assert waiting(rows).value(np.array([0, 5, 7])).tolist() == [0, 0, 0]
+    assert waiting(rows, in_procs=True).values.max() == 0
 
 
 def view(begin, end, clock=None):

@@ -16,7 +16,7 @@ from qbatch.metrics.per_job import job_times
 from qbatch.model.errors import InputError, OutputError
 from qbatch.model.record import MICROSECONDS as S
 from qbatch.policies import load_policy
-from qbatch.reports.series import used_procs, waiting_jobs
+from qbatch.reports.series import used_procs, waiting
 from qbatch.results.exports.chrome import off_machine
 from qbatch.results.job_rows import read_job_rows, write_job_rows
 from qbatch.results.pieces import unknown_pieces
@@ -78,7 +78,7 @@ def test_what_ran_and_who_waited_is_what_the_record_says(seed):
     lines = [] if schedule.pieces is None else schedule.pieces.tolist()
     split = {line[0] for line in lines}
     work = schedule.workload
-    used, queued = used_procs(rows), waiting_jobs(rows)
+    used, queued = used_procs(rows), waiting(rows)
     for at in range(-1, 80):
         running = sum(line[3] for line in lines if line[1] <= at < line[2])
         running += sum(

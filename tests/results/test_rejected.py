@@ -18,7 +18,7 @@ from qbatch.model.record import NO_PROMISE, Rejection, Schedule, Workload
 from qbatch.policies import load_policy
 from qbatch.referee.verify import judge, read_finished
 from qbatch.reports.comparison import Side, compare
-from qbatch.reports.report.promises import promises
+from qbatch.reports.report.summary import promises
 from qbatch.results.job_rows import COLUMNS, read_job_rows, write_job_rows
 from qbatch.results.reading import read_result
 from qbatch.results.result import read_directory, write_result

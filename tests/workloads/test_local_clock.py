@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.workloads.header import parse_header
-from qbatch.workloads.local_clock import LocalClock
+from qbatch.workloads.transform.resampling import LocalClock
 
 YEAR = 366 * 86_400
 ZONES = ["Europe/Stockholm", "US/Pacific", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]

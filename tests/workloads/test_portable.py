@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbatch.workloads.portable import exp, ln
+from qbatch.workloads.draws import exp, ln
 
 
 @given(st.floats(1e-300, 1e300))

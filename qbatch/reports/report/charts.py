@@ -1,37 +1,97 @@
-"""The charts of a report: small, of one kind, side by side; each with its numbers as a table for readers who cannot see it."""
+"""The charts of a report as SVG: small, of one kind, side by side; each with its numbers as a table, too.
+
+Figures are drawn in placeholder colours (``INK``, ``FAINT``, ``SERIES``) that become CSS variables in ``inline_svg``, so that
+one picture suits light and dark mode.  Texts stay texts: readers can search, copy and hear them.
+"""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbatch.reports.comparison_words import amount, signed
-from qbatch.reports.plot_style import duration_text, plain_log_ticks, plain_text, styled
-from qbatch.reports.report.promises import Promises
+from qbatch.reports.plot_style import PALETTE, duration_text, plain_log_ticks, plain_text, styled
 from qbatch.reports.report.study import ReportStudy
-from qbatch.reports.report.summary import Part, quantities
-from qbatch.reports.report.vector import FAINT, GRID, INK, PAPER, SERIES, SIZE, STYLE, inline_svg
+from qbatch.reports.report.summary import Part, Promises, quantities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+INK = "#010203"
+FAINT = "#010204"
+GRID = "#010205"
+PAPER = "#010206"
+SERIES = tuple(f"#0a0b{place:02x}" for place in range(len(PALETTE)))
+"""The placeholders of the series' colours; after the last they repeat, with another line style."""
+
+_VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--rule", PAPER: "--paper"} | {
+    colour: f"--s{place}" for place, colour in enumerate(SERIES)
+}
+
+SIZE = (3.9, 2.65)
+"""Width and height of a chart in inches; its texts are readable at a width of 320 pixels."""
+
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none", "svg.hashsalt": "qbatch", "font.family": "DejaVu Sans", "font.size": 9.5,
+    "axes.labelsize": 9.5, "xtick.labelsize": 9, "ytick.labelsize": 9,
+    "text.color": INK, "axes.labelcolor": FAINT, "axes.edgecolor": FAINT, "axes.facecolor": "none",
+    "figure.facecolor": "none", "xtick.color": FAINT, "ytick.color": FAINT, "xtick.labelcolor": FAINT,
+    "ytick.labelcolor": FAINT, "grid.color": GRID, "grid.linewidth": 0.6, "lines.linewidth": 1.5, "path.simplify": True,
+}  # fmt: skip
+"""The differences of a page's charts from the style of ``plot_style``."""
+
+
+def inline_svg(figure: Figure, name: str, title: str, text: str) -> str:
+    """Return a figure as an SVG element for a page; ``name`` makes its ids unique, and must be a plain word."""
+    out = io.StringIO()
+    with styled(STYLE):  # texts become texts or outlines when the figure is written, not when it is drawn
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    head = re.search(r'viewBox="([^"]*)"', svg)
+    assert head is not None  # matplotlib always writes one
+    body = svg[svg.index(">") + 1 :]
+    body = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', body)
+    body = re.sub(r'href="#([^"]*)"', rf'href="#{name}-\1"', body)
+    body = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", body)
+    body = body.replace("xlink:href", "href")
+    body = re.sub(r"'DejaVu Sans'(, *[^;\"]*)?", "inherit", body)
+    body = re.sub(r"font: (?:[a-z]+ )*([\d.]+px) inherit", r"font-size: \1", body)
+    for colour, variable in _VARIABLES.items():
+        body = body.replace(colour, f"var({variable})")
+    # Round coordinates to a hundredth of a point; texts between the tags, such as the 0.005 of a tick, stay unchanged.
+    body = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), body)
+    body = re.sub(r"\n\s*", "\n", body)
+    label = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(text)}</desc>'
+    return (
+        f'<svg class="chart" viewBox="{head[1]}" role="img" aria-labelledby="{name}-title {name}-desc" '
+        f'xmlns="http://www.w3.org/2000/svg">{label}{body}'
+    )
+
 
 Floats = NDArray[np.float64]
 
 DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 1.6)),
-    (0, (1.6, 1.2)),
-    (0, (6, 1.5, 1.5, 1.5)),
-    (0, (9, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
+    "-", (0, (5, 1.6)), (0, (1.6, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1))
+)  # fmt: skip
 """The line styles of the series, so that no meaning depends on colour alone."""
+
+_LEAST_RATIO = 1e-4
+"""The lowest drawn bound of an interval; one over replicas may reach 0."""
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
@@ -121,10 +181,8 @@ def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | 
     if unit == "s":
         shown = [time for time in _TIMES if low <= np.log10(time) <= high]
         shown = shown[:: max(1, -(-len(shown) // 6))]
-        places, names = (
-            [float(np.log10(time)) for time in shown],
-            [duration_text(time).replace(" ", "") for time in shown],
-        )
+        places = [float(np.log10(time)) for time in shown]
+        names = [duration_text(time).replace(" ", "") for time in shown]
         if none_at is not None:
             places, names = [none_at, *places], ["0", *names]
     else:
@@ -141,14 +199,65 @@ def _log_ticks(axes: Axes, low: float, high: float, unit: str, none_at: float | 
 
 def part_chart(study: ReportStudy, key: str, title: str, parts: Sequence[Part], metric: str) -> Chart:
     """Return a chart of a metric by part of the run: months as lines, classes as points on a line each."""
-    unit = "s" if metric.endswith("_s") else "ratio"
-    scale = 3600.0 if unit == "s" else 1.0
-    words = "Mean wait (h)" if unit == "s" else "Mean bounded slowdown"
-    if key == "month" and len(parts) > 1:
-        svg = _over_months(study, parts, metric, scale, words, f"chart-{key}-{metric}", title)
-    else:
-        svg = _by_line(study, parts, metric, scale, words, f"chart-{key}-{metric}", title)
+    from matplotlib.ticker import MaxNLocator
+
+    unit, scale, words = ("s", 3600.0, "Mean wait (h)") if metric.endswith("_s") else ("ratio", 1.0, "Mean bounded slowdown")
+    known = [value for part in parts for value in part.values[metric] if value]
+    most = max(known, default=1.0)
+    is_wide = bool(known) and most > 30 * min(known)  # values that span so much need a logarithmic axis
+    limit = most / scale * (1.5 if is_wide else 1.06)
+    columns = [[part.values[metric][place] for part in parts] for place in range(len(study.policies))]
+    texts = []
+    for policy, column in zip(study.policies, columns, strict=True):
+        shown = [(value, part.label) for value, part in zip(column, parts, strict=True) if value is not None]
+        if shown:
+            (low, low_label), (high, high_label) = min(shown), max(shown)
+            texts.append(f"{policy}: from {amount(low, unit)} ({low_label}) to {amount(high, unit)} ({high_label})")
+    text = "; ".join(texts)
+    scaled = [np.array([np.nan if value is None else value / scale for value in column]) for column in columns]
+    policies = len(study.policies)
+    is_over_months = key == "month" and len(parts) > 1
+    height = SIZE[1] if is_over_months else max(SIZE[1], 0.9 + max(0.24, 0.1 * policies) * len(parts))
+    with _canvas(height) as (figure, axes):
+        if is_over_months:
+            for place, values in enumerate(scaled):
+                axes.plot(range(len(parts)), values, marker=MARKERS[place % len(MARKERS)], markersize=3, **look(place))
+            if is_wide:
+                axes.set_yscale("symlog", linthresh=0.1)
+            axes.set_ylim(0, limit)
+            places = range(0, len(parts), max(1, -(-len(parts) // 5)))
+            axes.set_xticks(list(places), [parts[place].label for place in places])
+            axes.set_ylabel(words)
+            _plain_numbers(axes.yaxis)
+            heading, text = f"{words} by month", f"{title}. {text}"
+        else:
+            lines = np.arange(len(parts))[::-1]
+            for place, values in enumerate(scaled):
+                offset = (policies - 1) / 2 - place
+                axes.plot(values, lines + offset * 0.7 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
+                          markersize=4, color=SERIES[place % len(SERIES)])  # fmt: skip
+            for line in lines[:-1]:
+                axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
+            if is_wide:
+                axes.set_xscale("symlog", linthresh=0.1)
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.set_xlim(0, limit)
+            _on_lines(axes, [part.label for part in parts], lines)
+            axes.set_xlabel(words)
+            _plain_numbers(axes.xaxis)
+            heading = f"{words}, {title.lower()}"
+        svg = inline_svg(figure, f"chart-{key}-{metric}", heading, text)
     return Chart(title, svg, "", *part_table(study, key, parts))
+
+
+def _on_lines(axes: Axes, labels: Sequence[str], lines: Any) -> None:
+    """Label a chart that has a line for each of several things, from the top."""
+    axes.set_yticks(lines, labels)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")
+    axes.tick_params(axis="y", length=0)
 
 
 def part_table(study: ReportStudy, key: str, parts: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -164,78 +273,6 @@ def part_table(study: ReportStudy, key: str, parts: Sequence[Part]) -> tuple[tup
                       amount(part.values["bounded_slowdown_mean"][place], "ratio")]  # fmt: skip
         rows.append(tuple(cells))
     return tuple(headings), tuple(rows)
-
-
-def _values(parts: Sequence[Part], metric: str, place: int, scale: float) -> Floats:
-    column = [part.values[metric][place] for part in parts]
-    return np.array([np.nan if value is None else value / scale for value in column])
-
-
-def _most(parts: Sequence[Part], metric: str) -> float:
-    return max((value for part in parts for value in part.values[metric] if value), default=1.0)
-
-
-def _is_wide(parts: Sequence[Part], metric: str) -> bool:
-    """Whether the values span so much that they need a logarithmic axis."""
-    known = [value for part in parts for value in part.values[metric] if value]
-    return bool(known) and max(known) > 30 * min(known)
-
-
-def _description(study: ReportStudy, parts: Sequence[Part], metric: str) -> str:
-    unit = "s" if metric.endswith("_s") else "ratio"
-    told = []
-    for place, policy in enumerate(study.policies):
-        known = [(value, part.label) for part in parts if (value := part.values[metric][place]) is not None]
-        if known:
-            (low, low_label), (high, high_label) = min(known), max(known)
-            told.append(f"{policy}: from {amount(low, unit)} ({low_label}) to {amount(high, unit)} ({high_label})")
-    return "; ".join(told)
-
-
-def _over_months(
-    study: ReportStudy, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str
-) -> str:
-    with _canvas() as (figure, axes):
-        for place in range(len(study.policies)):
-            values = _values(parts, metric, place, scale)
-            axes.plot(range(len(parts)), values, marker=MARKERS[place % len(MARKERS)], markersize=3, **look(place))
-        if _is_wide(parts, metric):
-            axes.set_yscale("symlog", linthresh=0.1)
-        axes.set_ylim(0, _most(parts, metric) / scale * (1.5 if _is_wide(parts, metric) else 1.06))
-        step = max(1, -(-len(parts) // 5))
-        shown = range(0, len(parts), step)
-        axes.set_xticks(list(shown), [parts[place].label for place in shown])
-        axes.set_ylabel(words)
-        _plain_numbers(axes.yaxis)
-        return inline_svg(figure, name, f"{words} by month", f"{title}. {_description(study, parts, metric)}")
-
-
-def _by_line(study: ReportStudy, parts: Sequence[Part], metric: str, scale: float, words: str, name: str, title: str) -> str:
-    from matplotlib.ticker import MaxNLocator
-
-    with _canvas(max(SIZE[1], 0.9 + max(0.24, 0.1 * len(study.policies)) * len(parts))) as (figure, axes):
-        lines = np.arange(len(parts))[::-1]
-        policies = len(study.policies)
-        for place in range(policies):
-            offset = (policies - 1) / 2 - place
-            values = _values(parts, metric, place, scale)
-            axes.plot(values, lines + offset * 0.7 / policies, linestyle="", marker=MARKERS[place % len(MARKERS)],
-                      markersize=4, color=SERIES[place % len(SERIES)])  # fmt: skip
-        for line in lines[:-1]:
-            axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
-        if _is_wide(parts, metric):
-            axes.set_xscale("symlog", linthresh=0.1)
-        else:
-            axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.set_xlim(0, _most(parts, metric) / scale * (1.5 if _is_wide(parts, metric) else 1.06))
-        axes.set_yticks(lines, [part.label for part in parts])
-        axes.set_ylim(-0.6, len(parts) - 0.4)
-        axes.grid(visible=False, axis="y")
-        axes.grid(visible=True, axis="x")
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(words)
-        _plain_numbers(axes.xaxis)
-        return inline_svg(figure, name, f"{words}, {title.lower()}", _description(study, parts, metric))
 
 
 def _plain_numbers(axis: Any) -> None:
@@ -292,7 +329,7 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
         lines = {label: len(labels) - 1 - at for at, label in enumerate(labels)}
         axes.set_xscale("log")
         axes.axvline(1, color=INK, linewidth=0.8)
-        told, rows, has_interval = [], [], False
+        texts, rows, has_interval = [], [], False
         for order, (document, place) in enumerate(zip(documents, places, strict=True)):
             offset = ((len(documents) - 1) / 2 - order) * 0.6 / len(documents)
             for label, record in _waits(document):
@@ -300,38 +337,22 @@ def difference_chart(documents: Sequence[dict[str, Any]], places: Sequence[int])
                     continue
                 line, colour = lines[label] + offset, SERIES[place % len(SERIES)]
                 axes.plot(record["ratio"], line, marker=MARKERS[place % len(MARKERS)], markersize=4.5, color=colour)
-                bounds = _ratio_bounds(record)
-                if bounds is not None:
-                    axes.hlines(line, *bounds, color=colour, linewidth=1.6)
-                    has_interval = True
-                told.append(f"{document['b']['label']}, {label}: {record['ratio']:.2g}")
+                interval = "\N{EN DASH}"
+                if record["low"] is not None and record["high"] is not None:
+                    low, high = (1 + record[key] / record["a"] for key in ("low", "high"))
+                    axes.hlines(line, max(low, min(_LEAST_RATIO, record["ratio"])), high, color=colour, linewidth=1.6)
+                    interval, has_interval = f"{signed(record['low'], 's')} to {signed(record['high'], 's')}", True
+                texts.append(f"{document['b']['label']}, {label}: {record['ratio']:.2g}")
                 rows.append((document["b"]["label"], label, f"{record.get('jobs', 0):,}", amount(record["a"], "s"),
-                             amount(record["b"], "s"), f"{record['ratio']:.3g}", signed(record["difference"], "s"),
-                             "\N{EN DASH}" if bounds is None else
-                             f"{signed(record['low'], 's')} to {signed(record['high'], 's')}", record["finding"]))  # fmt: skip
-        axes.set_yticks(list(lines.values()), list(lines))
-        axes.set_ylim(-0.6, len(labels) - 0.4)
-        axes.grid(visible=False, axis="y")
-        axes.grid(visible=True, axis="x")
-        axes.tick_params(axis="y", length=0)
+                             amount(record["b"], "s"), f"{record['ratio']:.3g}", signed(record["difference"], "s"), interval,
+                             record["finding"]))  # fmt: skip
+        _on_lines(axes, labels, list(lines.values()))
         plain_log_ticks(axes.xaxis)
         axes.set_xlabel(plain_text(f"Mean wait, divided by that of {documents[0]['a']['label']}"), color=FAINT)
-        svg = inline_svg(figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(told))
+        svg = inline_svg(figure, "chart-difference", "Mean wait, divided by the baseline's", "; ".join(texts))
     headings = ("Policy", "Jobs of", "Number", "Baseline", "Policy's", "Ratio", "Difference", "Interval", "Finding")
     note = "Left of 1 is lower; a line across 1 is noise." if has_interval else "Left of 1 is lower."
     return Chart("Mean wait against the baseline", svg, note, headings, tuple(rows))
-
-
-_LEAST_RATIO = 1e-4
-"""The lowest drawn bound of an interval; one over replicas may reach 0."""
-
-
-def _ratio_bounds(record: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the bounds of b / a; None if there is no interval."""
-    if record["low"] is None or record["high"] is None:
-        return None
-    low, high = (1 + record[key] / record["a"] for key in ("low", "high"))
-    return max(low, min(_LEAST_RATIO, record["ratio"])), high
 
 
 def _waits(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

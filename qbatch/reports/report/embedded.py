@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from qbatch.model.record import KINDS, MICROSECONDS, Int64Array, Schedule, Workload
 from qbatch.reports.report.study import ReportStudy
 from qbatch.results.boxes import Boxes, assign
-from qbatch.results.result import Result, most_procs
+from qbatch.results.result import most_procs
 from qbatch.results.run_words import short_name
 
 MOST_JOBS = 120_000
@@ -35,18 +35,19 @@ def embedded(study: ReportStudy) -> dict[str, Any]:
     """Return the data of the first replica for the page's script, as JSON values."""
     result = study.first.result
     shown = {schedule.policy: schedule.only_ran() for schedule in result.schedules}
-    cut = _cut([ran.workload for ran in shown.values()])
-    if cut is not None:
-        shown = {policy: ran.only(ran.workload.submit < cut) for policy, ran in shown.items()}
+    longest = max((ran.workload for ran in shown.values()), key=len)
+    is_cut = len(longest) > MOST_JOBS
+    if is_cut:
+        shown = {policy: ran.only(ran.workload.submit < int(longest.submit[MOST_JOBS])) for policy, ran in shown.items()}
     origin = min(int(ran.workload.submit.min()) for ran in shown.values())
     is_whole = all(_is_whole(ran) for ran in shown.values())
+    start = result.clock.unix_start
     total = max(result.procs_total, *map(most_procs, shown.values()))
+    # If most jobs started in one way, for example backfilled, colours by it would be one colour.
+    is_one_kind = any(2 * max(int((ran.kind == kind).sum()) for kind in range(len(KINDS))) > len(ran) for ran in shown.values())
     tables: list[Workload] = []
     policies = []
-    for policy in study.policies:
-        if policy not in shown:
-            continue
-        ran = shown[policy]
+    for ran in (shown[policy] for policy in study.policies if policy in shown):
         place = next((at for at, one in enumerate(tables) if _is_same(one, ran.workload)), len(tables))
         if place == len(tables):
             tables.append(ran.workload)
@@ -55,23 +56,14 @@ def embedded(study: ReportStudy) -> dict[str, Any]:
         "name": short_name(result.name),
         "procs": result.procs_total,
         "height": total,
-        "clock": _clock(result, origin),
+        "clock": {"unix": None if start is None else start + origin / MICROSECONDS, "zone": result.clock.zone,
+                  "log": origin / MICROSECONDS},
         "kinds": [kind.replace("_", " ") for kind in KINDS],
-        "colour": "size" if any(map(_is_of_one_kind, shown.values())) else "kind",
-        "cut": cut is not None,
+        "colour": "size" if is_one_kind else "kind",
+        "cut": is_cut,
         "tables": [_columns(jobs, _SHARED, origin, is_whole) for jobs in tables],
         "policies": policies,
-    }
-
-
-def _cut(tables: list[Workload]) -> int | None:
-    longest = max(tables, key=len)
-    return int(longest.submit[MOST_JOBS]) if len(longest) > MOST_JOBS else None
-
-
-def _is_of_one_kind(ran: Schedule) -> bool:
-    """Whether most jobs started in one way, for example backfilled: colours by it would be one colour."""
-    return 2 * max(int((ran.kind == kind).sum()) for kind in range(len(KINDS))) > len(ran)
+    }  # fmt: skip
 
 
 def _is_same(one: Workload, other: Workload) -> bool:
@@ -88,12 +80,6 @@ def _is_whole(ran: Schedule) -> bool:
     return not any((time % MICROSECONDS * (time >= 0)).any() for time in times)
 
 
-def _clock(result: Result, origin: int) -> dict[str, Any]:
-    start = result.clock.unix_start
-    return {"unix": None if start is None else start + origin / MICROSECONDS, "zone": result.clock.zone,
-            "log": origin / MICROSECONDS}  # fmt: skip
-
-
 def _policy(ran: Schedule, table: int, boxes: Boxes, origin: int, is_whole: bool) -> dict[str, Any]:
     columns = _columns(ran, _OWN, origin, is_whole)
     columns |= {"piece_job": packed(boxes.job), "piece_low": packed(boxes.low), "piece_high": packed(boxes.high)}
@@ -108,19 +94,16 @@ def _policy(ran: Schedule, table: int, boxes: Boxes, origin: int, is_whole: bool
 
 
 def _columns(source: Schedule | Workload, names: dict[str, str], origin: int, is_whole: bool) -> dict[str, Any]:
-    return {name: packed(_in_page_units(getattr(source, column), name, origin, is_whole)) for name, column in names.items()}
-
-
-def _in_page_units(values: NDArray[Any], name: str, origin: int, is_whole: bool) -> NDArray[Any]:
-    """Return a column in the units of the page; an absent time becomes a year before the first submit."""
-    if name not in _TIMES:
-        return values
-    shifted = (
-        values
-        if name in ("estimate", "run")
-        else np.where(values < 0, origin + ABSENT_S * MICROSECONDS, values) - origin
-    )
-    return _seconds(shifted, is_whole)
+    """Return columns in the units of the page; an absent time becomes a year before the first submit."""
+    columns = {}
+    for name, column in names.items():
+        values: NDArray[Any] = getattr(source, column)
+        if name in _TIMES:
+            if name not in ("estimate", "run"):
+                values = np.where(values < 0, ABSENT_S * MICROSECONDS, values - origin)
+            values = _seconds(values, is_whole)
+        columns[name] = packed(values)
+    return columns
 
 
 def _seconds(times: Int64Array, is_whole: bool) -> NDArray[Any]:
@@ -139,21 +122,19 @@ def packed(values: NDArray[Any]) -> dict[str, Any]:
     """
     if values.dtype.kind == "f" or (len(values) and (values.min() < -(2**31) or values.max() >= 2**31)):
         return _column("f8", False, values.astype("<f8"))
-    plain = _column(*_narrow(values), values)
+    plain = _column(_narrow(values), False, values)
     delta = np.diff(values, prepend=0)
     if len(values) and (delta.min() < -(2**31) or delta.max() >= 2**31):
         return plain
-    kind, _ = _narrow(delta)
-    coded = _column(kind, True, delta)
-    return min(plain, coded, key=lambda one: len(one["data"]))
+    return min(plain, _column(_narrow(delta), True, delta), key=lambda one: len(one["data"]))
 
 
-def _narrow(values: NDArray[Any]) -> tuple[str, bool]:
+def _narrow(values: NDArray[Any]) -> str:
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     for bits in (8, 16):
         if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
-            return f"i{bits // 8}", False
-    return "i4", False
+            return f"i{bits // 8}"
+    return "i4"
 
 
 def _column(kind: str, is_delta: bool, values: NDArray[Any]) -> dict[str, Any]:

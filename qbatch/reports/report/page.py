@@ -9,7 +9,7 @@ import platform
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -24,18 +24,11 @@ from qbatch.reports.comparison_words import signed
 from qbatch.reports.gantt import gantt
 from qbatch.reports.plot_style import styled
 from qbatch.reports.plots import instant_text, view_of
-from qbatch.reports.report.charts import (
-    Chart,
-    difference_chart,
-    distribution_charts,
-    part_chart,
-    part_table,
-    promise_chart,
-)
+from qbatch.reports.report import charts
+from qbatch.reports.report.charts import Chart
 from qbatch.reports.report.embedded import embedded, script_json
-from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import Replica, ReportStudy
-from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, quantities, summary
+from qbatch.reports.report.summary import PART_KEYS, every_metric, parts, promises, quantities, summary
 from qbatch.results.run_words import acknowledged, short_name, skipped_words, title_name
 
 SCRIPTS = ("columns.js", "timeline.js", "drawing.js", "controls.js")
@@ -75,7 +68,7 @@ class Against:
 
     policy: str
     sentences: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
@@ -85,15 +78,11 @@ def render(study: ReportStudy, wishes: Wishes | None = None) -> str:
         UsageError: jinja2 or matplotlib is not installed.
     """
     asked = wishes or Wishes()
-    templates = environment()
     script = "".join((files("qbatch.reports") / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
     style = (files("qbatch.reports") / "assets" / "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return str(
-        templates.get_template("report.html.j2").render(
-            **_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"
-        )
-    )
+    template = environment().get_template("report.html.j2")
+    return str(template.render(**_context(study, asked), script=script, style=style, script_hash=f"sha256-{digest}"))
 
 
 def environment() -> Any:
@@ -125,7 +114,7 @@ def _tight(text: str) -> str:
 
 def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
     result = study.first.result
-    names = _listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
+    names = listed(study.policies) if len(study.policies) <= _NAMED_POLICIES else f"{len(study.policies)} policies"
     counted = [promises(schedule) for schedule in result.schedules]
     charts_of_parts, folds_of_parts = _parts(study)
     against, documents, chart = _differences(study, asked)
@@ -138,10 +127,10 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "policies": study.policies,
         "summary": summary(study, asked.confidence),
         "every_metric": every_metric(study),
-        "interval_note": _interval_note(study, asked.confidence),
+        "interval_note": _interval_note(study, f"{asked.confidence * 100:.3g} %"),
         "data": script_json(embedded(study)),
         "picture": _picture(study),
-        "distributions": distribution_charts(study),
+        "distributions": charts.distribution_charts(study),
         "part_charts": charts_of_parts,
         "part_folds": folds_of_parts,
         "against": against,
@@ -150,7 +139,7 @@ def _context(study: ReportStudy, asked: Wishes) -> dict[str, Any]:
         "effects": _effects(documents) if documents else None,
         "method": next((one["method"] for one in documents if not one["history"]), ""),
         "correction": documents[0]["correction"] if documents else "",
-        "promise_chart": promise_chart(counted) if any(one.promised for one in counted) else None,
+        "promise_chart": charts.promise_chart(counted) if any(one.promised for one in counted) else None,
         "unpromised": [one.policy for one in counted if not one.promised],
         "definitions": METRICS,
         "provenance": _provenance(study, asked),
@@ -165,7 +154,8 @@ def _as_note(sentences: Sequence[str]) -> list[str]:
     return [" ".join(f"{one[:1].upper()}{one[1:]}." for one in sentences)] if sentences else []
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -186,8 +176,7 @@ def _lead(study: ReportStudy) -> str:
     return f"{text}."
 
 
-def _interval_note(study: ReportStudy, confidence: float) -> str:
-    per_cent = f"{confidence * 100:.3g} %"
+def _interval_note(study: ReportStudy, per_cent: str) -> str:
     if study.has_replicas:
         return (
             f"Means over {len(study.replicas)} replicas; small figures: {per_cent} confidence intervals of Student's t over "
@@ -202,18 +191,18 @@ def _interval_note(study: ReportStudy, confidence: float) -> str:
 
 
 def _parts(study: ReportStudy) -> tuple[list[Chart], list[Fold]]:
-    charts, folds = [], []
+    drawn, folds = [], []
     for key in PART_KEYS:
         found = parts(study, key)
         if not found:
             continue
-        headings, rows = part_table(study, key, found)
+        headings, rows = charts.part_table(study, key, found)
         folds.append(Fold(_PART_WORDS[key], headings, rows))
         if key in ("class", "month"):
-            charts.append(part_chart(study, key, f"Mean wait by {key}", found, "wait_mean_s"))
+            drawn.append(charts.part_chart(study, key, f"Mean wait by {key}", found, "wait_mean_s"))
         if key == "class":
-            charts.append(part_chart(study, key, "Mean bounded slowdown by class", found, "bounded_slowdown_mean"))
-    return charts, folds
+            drawn.append(charts.part_chart(study, key, "Mean bounded slowdown by class", found, "bounded_slowdown_mean"))
+    return drawn, folds
 
 
 # ------------------------------------------------------------------------------------------------ differences
@@ -221,25 +210,33 @@ def _parts(study: ReportStudy) -> tuple[list[Chart], list[Fold]]:
 
 def _differences(study: ReportStudy, asked: Wishes) -> tuple[list[Against], list[dict[str, Any]], Chart | None]:
     """Compare every policy with the baseline, over the replicas that contain both."""
-    told, documents, places = [], [], []
+    found, documents, places = [], [], []
     base = study.policies[0]
     for place, policy in enumerate(study.policies[1:], 1):
-        pairs = [_pair(replica, base, policy) for replica in study.replicas
-                 if replica.schedule(base) is not None and replica.schedule(policy) is not None]  # fmt: skip
+        pairs = [
+            (one, other) for replica in study.replicas if (one := _side(replica, base)) and (other := _side(replica, policy))
+        ]
         if not pairs:
-            told.append(Against(policy, (f"{policy} and {base} are never in one result, so they cannot be compared.",)))
+            found.append(Against(policy, (f"{policy} and {base} are never in one result, so they cannot be compared.",)))
             continue
         try:
             document = compare(*pairs[0], ComparedSettings(confidence=asked.confidence), pairs[1:])
         except InputError as error:
-            told.append(Against(policy, (f"Not compared: {error}.",)))
+            found.append(Against(policy, (f"Not compared: {error}.",)))
             continue
         documents.append(document)
         places.append(place)
         notes = tuple(note for note in document["notes"] if f"{note}." not in study.notes)
-        told.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
+        found.append(Against(policy, tuple(one["sentence"] for one in document["metrics"]), notes))
     has_chart = any(one["ratio"] for document in documents for one in document["metrics"][:1])
-    return told, documents, difference_chart(documents, places) if has_chart else None
+    return found, documents, charts.difference_chart(documents, places) if has_chart else None
+
+
+def _side(replica: Replica, policy: str) -> Side | None:
+    schedule = replica.schedule(policy)
+    if schedule is None:
+        return None
+    return Side(replica.result, schedule, f"{', '.join(replica.paths)}:{policy}", policy, policy in replica.history)
 
 
 def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
@@ -250,10 +247,8 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
     )  # fmt: skip
     rows = []
     for document in documents:
-        for record in document["metrics"]:
-            effect = record.get("effect")
-            if effect is None:
-                continue
+        for record in (record for record in document["metrics"] if "effect" in record):
+            effect = record["effect"]
             shares = (f"{effect[key]:.1%}" for key in ("jobs_better", "jobs_worse", "jobs_equal"))
             sizes = (f"{effect[key]:+.3f}" for key in ("rank_biserial", "cliff_delta"))
             words = record["words"].removeprefix("Mean ")
@@ -262,16 +257,6 @@ def _effects(documents: Sequence[dict[str, Any]]) -> Fold:
             )
     title = "Numbers of jobs with less and with more, and effect sizes (from \N{MINUS SIGN}1, more for all, to 1, less for all)"
     return Fold(title, headings, tuple(rows))
-
-
-def _pair(replica: Replica, base: str, policy: str) -> tuple[Side, Side]:
-    where = ", ".join(replica.paths)
-    sides = []
-    for name in (base, policy):
-        schedule = replica.schedule(name)
-        assert schedule is not None  # the caller has checked
-        sides.append(Side(replica.result, schedule, f"{where}:{name}", name, name in replica.history))
-    return sides[0], sides[1]
 
 
 # ------------------------------------------------------------------------------------------------ pictures and facts
@@ -291,10 +276,7 @@ def _picture(study: ReportStudy) -> str:
 
 def _provenance(study: ReportStudy, asked: Wishes) -> list[tuple[str, str]]:
     """Return the facts needed to repeat the runs."""
-    facts: list[tuple[str, str]] = []
-    for replica in study.replicas[:1]:
-        for document in replica.documents:
-            facts += _facts_of(document)
+    facts = [fact for document in study.first.documents for fact in _facts_of(document)]
     facts.append(("Results", ", ".join(path for replica in study.replicas for path in replica.paths)))
     if asked.command:
         facts.append(("Command of this page", shlex.join(asked.command)))
@@ -309,7 +291,7 @@ def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
     command = document.get("command")
     options = {key: value for key, value in _mapping(document.get("options")).items() if value is not None}
     skipped = _mapping(document.get("skipped"))
-    told = {
+    facts = {
         "Command": shlex.join(map(str, command)) if isinstance(command, list) else None,
         "Run with": f"qbatch {document.get('version', '?')}"
         + (f", Python {made.get('python')}, NumPy {made.get('numpy')} on {made.get('system')}" if made else ""),
@@ -325,7 +307,7 @@ def _facts_of(document: dict[str, Any]) -> list[tuple[str, str]]:
         "Jobs without an estimate in the log": document.get("estimates_missing") or None,
         "Jobs ended at their estimate": document.get("killed_at_estimate"),
     }  # fmt: skip
-    return [(name, str(value)) for name, value in told.items() if value is not None]
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -339,8 +321,8 @@ def _replica_table(study: ReportStudy) -> Fold:
         waits = []
         for policy in study.policies:
             found = replica.schedule(policy)
-            told = quantities(found)["wait"] if found is not None else np.empty(0)
-            waits.append(f"{told.mean():,.1f} s" if len(told) else "\N{EN DASH}")
+            wait = quantities(found)["wait"] if found is not None else np.empty(0)
+            waits.append(f"{wait.mean():,.1f} s" if len(wait) else "\N{EN DASH}")
         seed = str(replica.result.document.get("seed", "\N{EN DASH}"))
         jobs = f"{max(int(each.ran.sum()) for each in replica.result.schedules):,}"
         rows.append((", ".join(replica.paths), short_name(replica.result.name), seed, jobs, *waits))

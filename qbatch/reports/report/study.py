@@ -117,25 +117,21 @@ def _only(replica: Replica, policies: tuple[str, ...]) -> Replica:
     return replace(replica, result=replace(replica.result, schedules=schedules))
 
 
-def _workload(result: Result) -> str:
-    """Return a key of a workload: the log, the seed and the options."""
-    document = result.document
-    return json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
-
-
 def _groups(read: list[tuple[str, Result]]) -> list[list[tuple[str, Result]]]:
-    """Group results by workload.  A recorded log belongs to every run of that log, whatever its seed."""
+    """Group results by log, seed and options.  A recorded log belongs to every run of that log, whatever its seed."""
     found: dict[str, list[tuple[str, Result]]] = {}
     for path, result in read:
         if not result.is_recorded:
-            found.setdefault(_workload(result), []).append((path, result))
+            document = result.document
+            key = json.dumps([log_of(result), document.get("seed"), document.get("options")], sort_keys=True)
+            found.setdefault(key, []).append((path, result))
     runs = [(log_of(group[0][1]), group) for group in found.values()]
     alone = []
     for path, result in read:
-        beside = [group for log, group in runs if result.is_recorded and log == log_of(result)]
-        for group in beside:
+        same_log = [group for log, group in runs if result.is_recorded and log == log_of(result)]
+        for group in same_log:
             group.append((path, result))
-        alone += [[(path, result)]] if result.is_recorded and not beside else []
+        alone += [[(path, result)]] if result.is_recorded and not same_log else []
     places = {path: place for place, (path, _) in enumerate(read)}
     groups = [sorted(group, key=lambda one: places[one[0]]) for group in (*found.values(), *alone)]
     return sorted(groups, key=lambda group: places[group[0][0]])
@@ -199,7 +195,8 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
     """Return the warnings for the reader."""
     notes = []
     logs = list(dict.fromkeys(short_name(one.result.name) for one in replicas))
-    hashes = {_hash(one) for one in replicas}
+    documents = [(one, one.result.document.get("log")) for one in replicas]
+    hashes = {str((log.get("sha256") if isinstance(log, dict) else None) or one.result.name) for one, log in documents}
     if len(hashes) > 1:
         notes.append(
             f"These are results of {len(hashes)} different logs ({', '.join(logs)}). Values are means over them; pictures of "
@@ -213,11 +210,10 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
             )
     counts = {one.policy: int(one.ran.sum()) for one in replicas[0].result.schedules} if replicas else {}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{policy} {count:,}" for policy, count in counts.items())
-        notes.append(f"The policies ran different numbers of jobs ({told}): means over all jobs compare unlike sets.")
+        listed = ", ".join(f"{policy} {count:,}" for policy, count in counts.items())
+        notes.append(f"The policies ran different numbers of jobs ({listed}): means over all jobs compare unlike sets.")
     notes += [f"{note}." for one in replicas for each in one.result.schedules if (note := unknown_pieces(each)) is not None]
-    for one in replicas:
-        log = one.result.document.get("log")
+    for one, log in documents:
         notes += [f"The log: {note}." for note in (log.get("notes") or [] if isinstance(log, dict) else [])]
         notes += [f"{short_name(one.result.name)}: {note}." for each in one.documents for note in left_out_notes(each)]
         notes += [
@@ -225,8 +221,3 @@ def _notes(replicas: tuple[Replica, ...], policies: tuple[str, ...]) -> list[str
         ]
     notes += [f"{note}." for one in replicas for note in one.said]
     return list(dict.fromkeys(notes))
-
-
-def _hash(replica: Replica) -> str:
-    log = replica.result.document.get("log")
-    return str((log.get("sha256") if isinstance(log, dict) else None) or replica.result.name)

@@ -1,7 +1,8 @@
-"""The tables of a report: each metric of each policy with its interval, and the parts of the run."""
+"""The tables of a report: each metric of each policy with its interval, the parts of the run, and the promises that were kept."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from qbatch.metrics.ratio import level_bounds
 from qbatch.metrics.table import words_of
 from qbatch.model.record import MICROSECONDS, Schedule
 from qbatch.reports.comparison_words import amount
-from qbatch.reports.report.study import ReportStudy
+from qbatch.reports.report.study import Replica, ReportStudy
 
 SHOWN = (
     "wait_mean_s", "wait_median_s", "wait_p95_s", "wait_max_s",
@@ -66,9 +67,9 @@ def all_metrics(study: ReportStudy) -> list[dict[str, list[float | int | None]]]
             schedule = replica.schedule(policy)
             if schedule is None:
                 continue
-            told = replica.metrics(policy) or measure(schedule, costly=False)
+            metrics = replica.metrics(policy) or measure(schedule, costly=False)
             for metric in METRICS:
-                value = told.get(metric.name)
+                value = metrics.get(metric.name)
                 values[metric.name].append(value if isinstance(value, int | float) else None)
         found.append(values)
     return found
@@ -158,20 +159,79 @@ def parts(study: ReportStudy, key: str) -> list[Part]:
     labels = list(dict.fromkeys(label for of_policy in groups for label in of_policy))
     if key == "month":
         labels.sort(key=lambda label: (len(label), label))
-    return [
-        Part(
-            label,
-            max(of_policy[label].jobs for of_policy in groups if label in of_policy),
-            {
-                name: tuple(
-                    _number(of_policy[label].metrics.get(name)) if label in of_policy else None for of_policy in groups
-                )
-                for name in PART_METRICS
-            },
-        )
-        for label in labels
-    ]
+    found = []
+    for label in labels:
+        of_label = [of_policy.get(label) for of_policy in groups]
+        metrics = [{} if one is None else one.metrics for one in of_label]
+        values = {name: tuple(None if (value := each.get(name)) is None else float(value) for each in metrics)
+                  for name in PART_METRICS}  # fmt: skip
+        found.append(Part(label, max(one.jobs for one in of_label if one is not None), values))
+    return found
 
 
-def _number(value: float | int | None) -> float | None:
-    return None if value is None else float(value)
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The promises of one policy, counted in jobs; each promised job is in one of ``kept``, ``earlier``, ``broken``.
+
+    ``broken``: the job started after its last promised start, or a promise to it was withdrawn (its row records this, or the
+    last promise is later than the first, or is missing).  ``earlier``: the promised start moved earlier at least once and was
+    kept.  ``kept``: the first promise was kept.  ``gain_mean_s``: from the start to the first promise, mean over the promises
+    that were not broken, in seconds; None without any.
+    """
+
+    policy: str
+    jobs: int
+    kept: int
+    earlier: int
+    broken: int
+    gain_mean_s: float | None
+
+    @property
+    def promised(self) -> int:
+        """Number of jobs with a promised start."""
+        return self.kept + self.earlier + self.broken
+
+
+def promises(schedule: Schedule) -> Promises:
+    """Count the promises to the jobs that ran; without a recorded first promise, the last one counts as the first."""
+    jobs = int(schedule.ran.sum())
+    promised = schedule.only(schedule.ran & ((schedule.promise >= 0) | (schedule.first_promise >= 0)))
+    first = np.where(promised.first_promise >= 0, promised.first_promise, promised.promise)
+    is_broken = (promised.start > promised.promise) | (promised.promise > first)
+    if promised.broken is not None:
+        is_broken |= promised.broken > 0
+    is_earlier = ~is_broken & (promised.promise < first)
+    gains = (first - promised.start)[~is_broken] / MICROSECONDS
+    kept, earlier, broken = (int(which.sum()) for which in (~is_broken & ~is_earlier, is_earlier, is_broken))
+    return Promises(schedule.policy, jobs, kept, earlier, broken, float(gains.mean()) if len(gains) else None)
+
+
+_KEPT = ("options", "skipped", "estimates_missing", "killed_at_estimate")
+
+
+def measured(replica: Replica, by: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the metrics of each policy, with breakdowns by some keys, in the shape of ``qbatch replay --json``.
+
+    The facts about the run (options, jobs left out) are those of the first replay among the results.
+    """
+    result = replica.result
+    document = next((each for each in replica.documents if not each.get("recorded")), replica.documents[0])
+    log = document.get("log")
+    results = []
+    for schedule in result.schedules:
+        one: dict[str, Any] = {"policy": schedule.policy, "metrics": measure(schedule)}
+        for key in by:
+            groups = [{"label": g.label, "jobs": g.jobs, "metrics": g.metrics} for g in breakdown(schedule, key)]
+            one.setdefault("by", {})[key] = groups
+        results.append(one)
+    machine = document.get("machine")
+    return {
+        "log": {
+            "name": result.name,
+            **(log if isinstance(log, Mapping) else {}),
+            "jobs": max(int(schedule.ran.sum()) for schedule in result.schedules),
+        },
+        "machine": {**(machine if isinstance(machine, Mapping) else {}), "procs": result.procs_total},
+        **{key: document[key] for key in _KEPT if key in document},
+        "results": results,
+    }

@@ -16,30 +16,16 @@ from functools import lru_cache
 
 import msgspec
 
-from qbatch.workloads.accounting.record import (
-    ABSENT,
-    CANCELLED,
-    COMPLETED,
-    ENDED,
-    FAILED,
-    KILLED,
-    QUEUED,
-    REQUEUED,
-    RESUMED,
-    STARTED,
-    SUSPENDED,
-    UNFINISHED,
-    AccountingRecord,
-    ImportTally,
-)
-from qbatch.workloads.left_out import MEMORY, PARTITIONS, PRIORITY, Asks
+from qbatch.workloads import left_out
+from qbatch.workloads.accounting.record import ABSENT, AccountingRecord, ImportCounts, Kind, Status
+from qbatch.workloads.left_out import Asks
 
 STAGING_S = 10
 """The walltime may be this many seconds shorter than the time from start to end before the rest counts as a suspension:
 prologues, staging and rounding take less.  A walltime of 0 counts as not measured."""
 
 
-class _Life(msgspec.Struct):
+class _JobState(msgspec.Struct):
     """The state of one job while its records are processed."""
 
     created: int = ABSENT
@@ -53,109 +39,100 @@ class _Life(msgspec.Struct):
     last: AccountingRecord | None = None
 
 
-def assemble(records: Iterable[AccountingRecord], tally: ImportTally) -> list[AccountingRecord]:
-    """Return the jobs that the records make, in no particular order; what makes no job is counted in the tally."""
+def assemble(records: Iterable[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
+    """Return the jobs that the records make, in no particular order; ``counts`` gets what makes no job."""
     groups: dict[tuple[str, int], list[AccountingRecord]] = {}
     for record in records:
         groups.setdefault((record.job, record.part), []).append(record)
     jobs: list[AccountingRecord] = []
     for key in list(groups):
         group = groups.pop(key)  # processed records are not needed any more: a million take much memory
-        if len(group) > 1:
-            group.sort(key=_moment)
-        _walk(group, jobs, tally)
-    return _with_whole_heterogeneous(jobs, tally)
+        # In one second, queued comes first and the end last, else records are in file order.
+        group.sort(key=lambda record: (record.at, {Kind.QUEUED: 0, Kind.ENDED: 2}.get(record.kind, 1)))
+        _jobs_of(group, jobs, counts)
+    return _with_whole_heterogeneous(jobs, counts)
 
 
-def _moment(record: AccountingRecord) -> tuple[int, int]:
-    """Return the position of a record in its job's life: in one second, queued first and the end last, else in file order."""
-    return record.at, {QUEUED: 0, ENDED: 2}.get(record.kind, 1)
-
-
-def _walk(group: list[AccountingRecord], jobs: list[AccountingRecord], tally: ImportTally) -> None:
-    life = _Life()
+def _jobs_of(group: list[AccountingRecord], jobs: list[AccountingRecord], counts: ImportCounts) -> None:
+    state = _JobState()
     for record in group:
         kind = record.kind
-        is_other = record.submit >= 0 and life.created >= 0 and record.submit != life.created
-        if is_other or (kind == QUEUED and life.is_over):
-            _close(life, jobs, tally)
-            life = _Life(last=life.last if life.is_requeued else None, is_requeued=life.is_requeued)
+        is_other = record.submit >= 0 and state.created >= 0 and record.submit != state.created
+        if is_other or (kind == Kind.QUEUED and state.is_over):
+            _close(state, jobs, counts)
+            state = _JobState(last=state.last if state.is_requeued else None, is_requeued=state.is_requeued)
         if record.submit >= 0:
-            life.created = record.submit
-        if kind == UNFINISHED:
-            tally.lose("not over when the records were written (running or waiting)", record.file, record.line)
-            life.is_over = True
-        elif kind == QUEUED:
-            life.queued = life.queued or record
-        elif kind == STARTED:
-            life.opened, life.is_over = record, False
-        elif kind == SUSPENDED:
-            life.suspended_at = record.at
-        elif kind == RESUMED:
-            _resume(life, record.at)
-        elif kind == CANCELLED:
-            if not life.is_over:
-                life.cancelled = record
-        elif kind in (ENDED, REQUEUED):
-            _end(life, record, jobs, tally)
-    _close(life, jobs, tally)
+            state.created = record.submit
+        if kind == Kind.UNFINISHED:
+            counts.unusable.add("not over when the records were written (running or waiting)", record.place)
+            state.is_over = True
+        elif kind == Kind.QUEUED:
+            state.queued = state.queued or record
+        elif kind == Kind.STARTED:
+            state.opened, state.is_over = record, False
+        elif kind == Kind.SUSPENDED:
+            state.suspended_at = record.at
+        elif kind == Kind.RESUMED:
+            _resume(state, record.at)
+        elif kind == Kind.CANCELLED:
+            if not state.is_over:
+                state.cancelled = record
+        elif kind in (Kind.ENDED, Kind.REQUEUED):
+            _end(state, record, jobs, counts)
+    _close(state, jobs, counts)
 
 
-def _resume(life: _Life, at: int) -> None:
-    if life.suspended_at >= 0:
-        life.suspended += max(at - life.suspended_at, 0)
-    life.suspended_at = ABSENT
+def _resume(state: _JobState, at: int) -> None:
+    if state.suspended_at >= 0:
+        state.suspended += max(at - state.suspended_at, 0)
+    state.suspended_at = ABSENT
 
 
-def _end(life: _Life, record: AccountingRecord, jobs: list[AccountingRecord], tally: ImportTally) -> None:
+def _end(state: _JobState, record: AccountingRecord, jobs: list[AccountingRecord], counts: ImportCounts) -> None:
     """Close an attempt with the record of its end or of its way back into the queue."""
-    opened, is_requeue = life.opened, record.kind == REQUEUED
-    start = record.start if record.start >= 0 else _instant(opened)
+    opened, is_requeue = state.opened, record.kind == Kind.REQUEUED
+    start = record.start
+    if start < 0 and opened is not None:
+        start = opened.start if opened.start >= 0 else opened.at
     if start < 0:
         if not is_requeue:
-            life.cancelled = record
+            state.cancelled = record
         return
     if record.is_trial:
-        tally.skip("trial runs that were discarded", record.file, record.line)
-        life.opened, life.suspended, life.suspended_at = None, 0, ABSENT
+        counts.ignored.add("trial runs that were discarded", record.place)
+        state.opened, state.suspended, state.suspended_at = None, 0, ABSENT
         return
     end = record.end if record.end >= 0 else record.at
-    _resume(life, end)
-    last = life.last
+    _resume(state, end)
+    last = state.last
     if last is not None and (last.start, last.end) == (start, end):
-        tally.skip("the same record again", record.file, record.line)
+        counts.ignored.add("the same record again", record.place)
         return
-    submit = _submitted(life)
-    if last is not None and life.is_requeued:
+    submit = _submitted(state)
+    if last is not None and state.is_requeued:
         submit = max(submit, last.end)
-    job = _job(life, record, submit, start, end)
-    life.opened, life.suspended, life.is_requeued, life.is_over = None, 0, is_requeue, not is_requeue
+    job = _job(state, record, submit, start, end)
+    state.opened, state.suspended, state.is_requeued, state.is_over = None, 0, is_requeue, not is_requeue
     if not is_requeue:
-        life.cancelled = None
-    if _is_sound(job, tally):
+        state.cancelled = None
+    if _is_sound(job, counts):
         if 0 < record.walltime < job.run - STAGING_S:
-            tally.adjust("suspended, by the walltime, which is taken as the run time", job.file, job.line)
+            counts.adjusted.add("suspended, by the walltime, which is taken as the run time", job.place)
             job.suspended += job.run - int(record.walltime)
             job.run = int(record.walltime)
-        life.last = job
+        state.last = job
         jobs.append(job)
 
 
-def _instant(opened: AccountingRecord | None) -> int:
-    if opened is None:
-        return ABSENT
-    return opened.start if opened.start >= 0 else opened.at
+def _submitted(state: _JobState) -> int:
+    if state.created >= 0 or state.queued is None:
+        return state.created
+    return state.queued.at
 
 
-def _submitted(life: _Life) -> int:
-    if life.created >= 0 or life.queued is None:
-        return life.created
-    return life.queued.at
-
-
-def _job(life: _Life, record: AccountingRecord, submit: int, start: int, end: int) -> AccountingRecord:
+def _job(state: _JobState, record: AccountingRecord, submit: int, start: int, end: int) -> AccountingRecord:
     """Return the closing record of a job, with what only the records before it say."""
-    others = [each for each in (life.opened, life.queued) if each is not None]
+    others = [each for each in (state.opened, state.queued) if each is not None]
     if others:
         for name in ("eligible", "limit", "cores", "cores_asked", "nodes", "nodes_asked", "memory_asked", "priority"):
             if getattr(record, name) < 0:
@@ -164,17 +141,17 @@ def _job(life: _Life, record: AccountingRecord, submit: int, start: int, end: in
         if not getattr(record, name):
             setattr(record, name, next((value for each in others if (value := getattr(each, name))), getattr(record, name)))
     ran = start >= 0
-    record.suspended = record.suspended + life.suspended if ran else 0
+    record.suspended = record.suspended + state.suspended if ran else 0
     record.submit, record.start, record.end = submit, start, end
     record.run = end - start - record.suspended if ran else ABSENT
-    if record.kind == REQUEUED:
-        record.status = FAILED
-    elif record.kind == CANCELLED or not ran or (life.cancelled is not None and record.status != COMPLETED):
-        record.status = KILLED
-    if record.status == KILLED and 0 < record.limit <= record.run:
-        record.status = FAILED
+    if record.kind == Kind.REQUEUED:
+        record.status = Status.FAILED
+    elif record.kind == Kind.CANCELLED or not ran or (state.cancelled is not None and record.status != Status.COMPLETED):
+        record.status = Status.KILLED
+    if record.status == Status.KILLED and 0 < record.limit <= record.run:
+        record.status = Status.FAILED
     record.group = record.group or record.account
-    record.after = life.last if life.is_requeued else None
+    record.after = state.last if state.is_requeued else None
     record.hosts = record.hosts if ran else ()
     record.asks = _asks(record.asks, record.memory_asked > 0, record.queue, record.priority)
     return record
@@ -183,63 +160,57 @@ def _job(life: _Life, record: AccountingRecord, submit: int, start: int, end: in
 @lru_cache(maxsize=4096)
 def _asks(asked: Asks, has_memory: bool, queue: str, priority: int) -> Asks:
     """Return all requests of a job that no log contains; jobs with equal requests share the value."""
-    asks = {*asked, *([(MEMORY, "")] if has_memory else []), *([(PARTITIONS, queue)] if queue else [])}
-    return tuple(sorted(asks | ({(PRIORITY, str(priority))} if priority >= 0 else set())))
+    asks = {*asked, *([(left_out.MEMORY, "")] if has_memory else []), *([(left_out.PARTITIONS, queue)] if queue else [])}
+    return tuple(sorted(asks | ({(left_out.PRIORITY, str(priority))} if priority >= 0 else set())))
 
 
-def _is_sound(job: AccountingRecord, tally: ImportTally) -> bool:
-    """Count a job that cannot be used as lost; mend what can be mended."""
-    if job.end < job.start:
-        tally.lose("ends before it starts", job.file, job.line)
-        return False
-    if job.submit < 0:
-        tally.lose("without a time of submission", job.file, job.line)
-        return False
-    if job.cores <= 0 and job.cores_asked <= 0:
-        tally.lose("without processors, neither allocated nor requested", job.file, job.line)
-        return False
+def _is_sound(job: AccountingRecord, counts: ImportCounts) -> bool:
+    """Return whether a job can be used; correct what can be corrected, and count both."""
+    for is_wrong, reason in (
+        (job.end < job.start, "ends before it starts"),
+        (job.submit < 0, "without a time of submission"),
+        (job.cores <= 0 and job.cores_asked <= 0, "without processors, neither allocated nor requested"),
+    ):
+        if is_wrong:
+            counts.unusable.add(reason, job.place)
+            return False
     if job.run < 0:
-        tally.adjust("suspended for longer than it existed: its run time is taken as 0 s", job.file, job.line)
+        counts.adjusted.add("suspended for longer than it existed: its run time is taken as 0 s", job.place)
         job.run = 0
     if job.start < job.submit:
-        tally.adjust("starts before it is submitted: the start is taken for both", job.file, job.line)
+        counts.adjusted.add("starts before it is submitted: the start is taken for both", job.place)
         job.submit = job.start
     return True
 
 
-def _close(life: _Life, jobs: list[AccountingRecord], tally: ImportTally) -> None:
+def _close(state: _JobState, jobs: list[AccountingRecord], counts: ImportCounts) -> None:
     """Settle what is left of a job when its records are at an end."""
-    if life.is_over:
+    if state.is_over:
         return
-    last = life.cancelled or life.opened or life.queued
+    last = state.cancelled or state.opened or state.queued
     if last is None:
         return
-    if life.cancelled is None or life.opened is not None:
-        what = (
-            "started, but its end is not in the records"
-            if life.opened
-            else "queued, but its outcome is not in the records"
-        )
-        tally.lose(what, last.file, last.line)
+    if state.cancelled is None or state.opened is not None:
+        what = "started, but its end" if state.opened else "queued, but its outcome"
+        counts.unusable.add(f"{what} is not in the records", last.place)
         return
-    submit = _submitted(life)
+    submit = _submitted(state)
     if submit < 0 or last.at < submit:
-        tally.lose("deleted, but its submission is not in the records", last.file, last.line)
+        counts.unusable.add("deleted, but its submission is not in the records", last.place)
         return
-    jobs.append(_job(life, last, submit, ABSENT, last.at))
+    jobs.append(_job(state, last, submit, ABSENT, last.at))
 
 
-def _with_whole_heterogeneous(jobs: list[AccountingRecord], tally: ImportTally) -> list[AccountingRecord]:
+def _with_whole_heterogeneous(jobs: list[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
     """Put the components of each heterogeneous job together: they start at once and are one job."""
     whole: dict[tuple[str, int, bool], AccountingRecord] = {}
-    others: list[AccountingRecord] = []
     for job in sorted((job for job in jobs if job.part >= 0), key=lambda job: job.part):
         key = (job.job, job.submit, job.start >= 0)
         first = whole.get(key)
         if first is None:
             whole[key] = job
             continue
-        tally.adjust("components of heterogeneous jobs: joined", job.file, job.line)
+        counts.adjusted.add("components of heterogeneous jobs: joined", job.place)
         for name in ("cores", "cores_asked", "nodes", "nodes_asked", "cpu", "memory_used", "memory_asked"):
             mine, other = getattr(first, name), getattr(job, name)
             setattr(first, name, mine + other if mine >= 0 and other >= 0 else max(mine, other))
@@ -247,7 +218,4 @@ def _with_whole_heterogeneous(jobs: list[AccountingRecord], tally: ImportTally) 
         first.run = max(first.run, job.run)
         first.hosts += job.hosts
         first.asks = tuple(sorted({*first.asks, *job.asks}))
-    if not whole:
-        return jobs
-    others = [job for job in jobs if job.part < 0]
-    return others + list(whole.values())
+    return [job for job in jobs if job.part < 0] + list(whole.values())

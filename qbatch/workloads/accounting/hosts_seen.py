@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,30 +47,20 @@ def machine_seen(jobs: Sequence[AccountingRecord], *, is_anonymous: bool = False
                 rows.append((host, job.start, end, cores, max(job.memory_asked, 0) * cores // cores_of_all))
                 ran.setdefault(job.queue, Counter())[host] += 1
     if not rows:
-        raise InputError(
-            "no record names the hosts of a job: no machine file can be made; leave --machine-file out"
-        )
+        raise InputError("no record names the hosts of a job: no machine file can be made; leave --machine-file out")
     table = np.array(rows, np.int64)
     cpus, memory = (_most_at_once(table[:, [0, 1, 2, column]], len(names)) for column in (3, 4))
-    called = _partition_names(ran, hides_queues=hides_queues)
-    ordered = sorted(names, key=_natural)
-    shown = (
-        [f"host{number:0{len(str(len(names)))}d}" for number in range(1, len(names) + 1)] if is_anonymous else ordered
-    )
+    called = {queue: f"partition{number}" if hides_queues else _printable(queue) for number, queue in enumerate(ran, 1)}
+    called |= {"": "main"}  # of jobs without a partition
+    # By name, n2 before n10.
+    ordered = sorted(names, key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in _DIGITS.split(name)])
+    shown = [f"host{number:0{len(str(len(names)))}d}" for number in range(1, len(names) + 1)] if is_anonymous else ordered
     hosts = []
     for name, own in zip(shown, ordered, strict=True):
         mostly = max(ran, key=lambda queue: ran[queue][names[own]])
         hosts.append(Host(name, int(cpus[names[own]]), pool=called[mostly]))
     machine = Machine(tuple(hosts), name="hosts seen in accounting records")
     return HostsSeen(machine, tuple(_remarks(ran, called, cpus, memory)))
-
-
-def _partition_names(ran: Iterable[str], *, hides_queues: bool) -> dict[str, str]:
-    """Return the name of each partition in the file; jobs without one are in ``main``."""
-    return {
-        queue: "main" if not queue else f"partition{number}" if hides_queues else _printable(queue)
-        for number, queue in enumerate(ran, 1)
-    }
 
 
 def _printable(name: str) -> str:
@@ -102,16 +92,8 @@ def _most_at_once(rows: Any, hosts: int) -> Any:
     host, start, end, cores = rows.T
     most = np.zeros(hosts, np.int64)
     np.maximum.at(most, host, cores)  # also for a job of no length
-    who, at = np.concatenate([host, host]), np.concatenate([end, start])
+    of, at = np.concatenate([host, host]), np.concatenate([end, start])
     change = np.concatenate([-cores, cores])
-    order = np.lexsort(
-        (np.concatenate([np.zeros_like(host), np.ones_like(host)]), at, who)
-    )  # at one instant, ends come first
-    used = np.cumsum(change[order])  # every host ends with none in use, so one sum serves them all
-    np.maximum.at(most, who[order], used)
+    order = np.lexsort((np.repeat([0, 1], len(host)), at, of))  # at one instant, ends come first
+    np.maximum.at(most, of[order], np.cumsum(change[order]))  # every host ends with none in use: one sum serves them all
     return most
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key by which n2 comes before n10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in _DIGITS.split(name)]

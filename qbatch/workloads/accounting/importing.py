@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
@@ -18,12 +17,12 @@ from qbatch.model.spans import too_small
 from qbatch.workloads.accounting.assembly import assemble
 from qbatch.workloads.accounting.hosts_seen import HostsSeen, machine_seen
 from qbatch.workloads.accounting.pbs import read_pbs
-from qbatch.workloads.accounting.record import AccountingRecord, Count, ImportTally, Line
+from qbatch.workloads.accounting.record import AccountingRecord, ImportCounts, Line, Reasons
 from qbatch.workloads.accounting.sacct import read_sacct
-from qbatch.workloads.accounting.swf_log import ImportedLog, LogShape, make_log
+from qbatch.workloads.accounting.swf_log import ImportedLog, ImportOptions, make_log
 from qbatch.workloads.accounting.times import WallClock, machine_zone, zone_named
 from qbatch.workloads.header import readable
-from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, LeftOut, count_left_out
+from qbatch.workloads.left_out import FEATURES, PARTITIONS, QOS, RESERVATIONS, count_left_out
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 LINE_BYTES_MAX = 16 << 20
@@ -42,20 +41,19 @@ def accounting_files(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         if path != STANDARD_INPUT and os.path.isdir(path):
-            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-            inside = [os.path.join(path, name) for name in names]
-            inside = [each for each in inside if os.path.isfile(each)]
+            names = (os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith("."))
+            inside = [name for name in names if os.path.isfile(name)]
             if not inside:
                 raise InputError(f"{path}: the directory holds no file; name the directory of the accounting files")
             found += inside
         else:
             found.append(path)
-    seen: dict[str, str] = {}
+    seen = set()
     for path in found:
         real = path if path == STANDARD_INPUT else os.path.realpath(path)
         if real in seen:
             raise InputError(f"{path}: is named twice; name each file once")
-        seen[real] = path
+        seen.add(real)
     return found
 
 
@@ -96,30 +94,6 @@ _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """The choice of records for the log, and its form.  ``since`` and ``before`` bound submissions: seconds or ISO times.
-
-    ``keeps_hosts``: also make a machine of the hosts that jobs ran on.
-    """
-
-    timezone: str | None = None
-    is_eligible_submit: bool = False
-    queues: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    since: str | None = None
-    before: str | None = None
-    unit: str = "cores"
-    is_anonymous: bool = False
-    has_anonymous_queues: bool = False
-    key: bytes | None = None
-    machine_procs: int | None = None
-    keeps_hosts: bool = False
-    computer: str | None = None
-    installation: str | None = None
-    notes: tuple[str, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
 class Imported:
     """A log made of accounting, the record of the import (schema ``qbatch.import/1``), and the hosts seen if requested."""
 
@@ -137,57 +111,74 @@ def import_files(
         UsageError: a zone or a bound is invalid.
         InputError: a file cannot be read, or no job can be made of the records.
     """
-    zone, zone_from = _zone(options)
+    zone, zone_from = machine_zone() if options.timezone is None else (zone_named(options.timezone), "--timezone")
     clock = WallClock(zone)
     since, before = _bound(options.since, clock, "--from"), _bound(options.before, clock, "--to")
     clock.gaps = clock.folds = 0
-    tally = ImportTally(keeps_hosts=options.keeps_hosts)
+    counts = ImportCounts(keeps_hosts=options.keeps_hosts)
     files = accounting_files(paths)
 
     def records() -> Iterator[AccountingRecord]:
         for path in files:
             moved = None if progress is None else lambda count, path=path: progress(path, count)
-            yield from FORMATS[form](lines_of(path, moved), clock, tally)
+            yield from FORMATS[form](lines_of(path, moved), clock, counts)
 
-    jobs = assemble(records(), tally)
+    jobs = assemble(records(), counts)
     held = sum(1 for job in jobs if job.eligible > job.submit and job.after is None)
     if options.is_eligible_submit:
-        _submit_when_eligible(jobs)
-    jobs = _chosen(jobs, options, since, before, tally)
+        # Count waits from when a job could have started: not from when it was held, dependent or asked for later.
+        for job in jobs:
+            job.submit = min(max(job.submit, job.eligible), job.start if job.start >= 0 else job.end)
+    jobs = _chosen(jobs, options, since, before, counts)
     if not any(job.start >= 0 for job in jobs):
-        raise InputError(
-            f"{', '.join(map(readable, files[:3]))}: no job that ran can be made of these records{_why(tally)}"
-        )
-    jobs.sort(key=_order)
+        named = ", ".join(map(readable, files[:3]))
+        raise InputError(f"{named}: no job that ran can be made of these records{_why(counts)}")
+    jobs.sort(key=lambda job: (job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start))
     if options.unit == "nodes":
-        jobs = [job for job in jobs if _has_nodes(job, tally)]
-        if not any(job.start >= 0 for job in jobs):
-            raise InputError("--unit nodes: no record has the number of hosts of its job; leave it out")
-    log = make_log(jobs, _shape(form, options, tally, zone, _left_out(jobs, options, tally)), len(tally.hosts))
-    _check_size(options, log, zone)
-    seen = None
-    if options.keeps_hosts:
-        seen = machine_seen(jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues)
-    if seen is not None and seen.machine.procs < log.peak.procs:
-        raise InputError(
-            f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log "
-            f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file out"
-        )
-    return Imported(log, _document(form, files, jobs, tally, log, clock, held, zone_from), seen)
-
-
-def _check_size(options: ImportOptions, log: ImportedLog, zone: ZoneInfo) -> None:
-    """Refuse a machine that is too small for the log."""
+        jobs = _with_hosts(jobs, counts)
+    # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
+    hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
+    hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
+    left_out = count_left_out((job.asks for job in jobs), counts.recorded, len(jobs), hidden)
+    system, server = {"pbs": "PBS", "slurm": "Slurm"}[form], min(counts.servers, default="")
+    computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
+    log = make_log(jobs, options, computer, zone, left_out, len(counts.hosts))
     if options.machine_procs is not None and options.machine_procs < log.peak.procs:
         unit = "hosts" if options.unit == "nodes" else "processors"
         when = datetime.fromtimestamp(log.peak.at, UTC).astimezone(zone).isoformat()
         raise UsageError(too_small("--machine-procs", options.machine_procs, "the log", log.peak, f"at {when}", unit))
-
-
-def _zone(options: ImportOptions) -> tuple[ZoneInfo, str]:
-    if options.timezone is not None:
-        return zone_named(options.timezone), "--timezone"
-    return machine_zone()
+    seen = None
+    if options.keeps_hosts:
+        seen = machine_seen(jobs, is_anonymous=options.is_anonymous, hides_queues=options.has_anonymous_queues)
+        if seen.machine.procs < log.peak.procs:
+            raise InputError(
+                f"the hosts that the records name have {seen.machine.procs} processors in use at most, but the log "
+                f"{log.peak.procs} at once: not every record names its hosts; leave --machine-file out"
+            )
+    ran = sum(1 for job in jobs if job.start >= 0)
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "format": form,
+        "files": [readable(path) for path in files],
+        "lines": counts.lines,
+        "records": counts.records,
+        "jobs": {
+            "written": len(jobs), "ran": ran, "never_ran": len(jobs) - ran,
+            "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
+            "eligible_later_than_submitted": held, "names": log.names,
+        },
+        "left_out": msgspec.to_builtins([*left_out]),
+        "unusable": _listed(counts.unusable),
+        "ignored": _listed(counts.ignored),
+        "adjusted": _listed(counts.adjusted),
+        "unknown_fields": {readable(name): count for name, count in sorted(counts.fields.items())},
+        "time": {"zone": zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
+        "machine": {
+            "procs": log.procs, "is_inferred": options.machine_procs is None, "hosts_seen": len(counts.hosts),
+            "wider_jobs": int((np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"]) > log.procs).sum()),
+        },
+    }  # fmt: skip
+    return Imported(log, document, seen)
 
 
 def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
@@ -199,99 +190,44 @@ def _bound(text: str | None, clock: WallClock, option: str) -> int | None:
     return found[0]
 
 
-def _submit_when_eligible(jobs: list[AccountingRecord]) -> None:
-    """Count waits from when a job could have started: not from when it was held, dependent or asked for later."""
-    for job in jobs:
-        last = job.start if job.start >= 0 else job.end
-        job.submit = min(max(job.submit, job.eligible), last)
-
-
 def _chosen(
-    jobs: list[AccountingRecord], options: ImportOptions, since: int | None, before: int | None, tally: ImportTally
+    jobs: list[AccountingRecord], options: ImportOptions, since: int | None, before: int | None, counts: ImportCounts
 ) -> list[AccountingRecord]:
     """Leave out what the filters leave out, counted by filter."""
     chosen = []
     for job in jobs:
         if options.queues and job.queue not in options.queues:
-            tally.skip("left out by --queue", job.file, job.line)
+            counts.ignored.add("left out by --queue", job.place)
         elif options.users and job.user not in options.users:
-            tally.skip("left out by --user", job.file, job.line)
+            counts.ignored.add("left out by --user", job.place)
         elif (since is not None and job.submit < since) or (before is not None and job.submit >= before):
-            tally.skip("left out by --from or --to", job.file, job.line)
+            counts.ignored.add("left out by --from or --to", job.place)
         else:
             chosen.append(job)
     return chosen
 
 
-def _has_nodes(job: AccountingRecord, tally: ImportTally) -> bool:
-    if job.start >= 0 and job.nodes <= 0 and job.nodes_asked <= 0:
-        tally.lose("without hosts, which --unit nodes counts", job.file, job.line)
-        return False
-    return True
+def _with_hosts(jobs: list[AccountingRecord], counts: ImportCounts) -> list[AccountingRecord]:
+    """Return the jobs with a number of hosts, and those that never ran."""
+    known = []
+    for job in jobs:
+        if job.start < 0 or job.nodes > 0 or job.nodes_asked > 0:
+            known.append(job)
+        else:
+            counts.unusable.add("without hosts, which --unit nodes counts", job.place)
+    if not any(job.start >= 0 for job in known):
+        raise InputError("--unit nodes: no record has the number of hosts of its job; leave it out")
+    return known
 
 
-def _order(job: AccountingRecord) -> tuple[int, list[int], int]:
-    return job.submit, [int(number) for number in _NUMBERS.findall(job.job)], job.start
-
-
-def _why(tally: ImportTally) -> str:
+def _why(counts: ImportCounts) -> str:
     """Return the most frequent reasons, for the message of an import without a job."""
-    both = [*tally.unusable.items(), *tally.ignored.items()]
+    both = [*counts.unusable.items(), *counts.ignored.items()]
     worst = sorted(both, key=lambda item: -item[1].count)[:2]
     reasons = "; ".join(f"{count.count:,} x {reason} (first: {readable(count.first)})" for reason, count in worst)
     return f": {reasons}" if reasons else ": they contain no record"
 
 
-def _left_out(jobs: list[AccountingRecord], options: ImportOptions, tally: ImportTally) -> tuple[LeftOut, ...]:
-    # QOS and reservations are named after people and groups; a feature may be a host, which an anonymous log does not name.
-    hidden = {QOS, RESERVATIONS, FEATURES} if options.is_anonymous else set()
-    hidden |= {PARTITIONS} if options.has_anonymous_queues else set()
-    return count_left_out((job.asks for job in jobs), tally.recorded, len(jobs), hidden)
-
-
-def _shape(
-    form: str, options: ImportOptions, tally: ImportTally, zone: ZoneInfo, left_out: tuple[LeftOut, ...]
-) -> LogShape:
-    system = {"pbs": "PBS", "slurm": "Slurm"}[form]
-    server = next(iter(sorted(tally.servers)), "")
-    computer = options.computer or (f"{system} server {server}" if server and not options.is_anonymous else system)
-    return LogShape(
-        unit=options.unit, is_anonymous=options.is_anonymous, has_anonymous_queues=options.has_anonymous_queues,
-        key=options.key, machine_procs=options.machine_procs, computer=computer,
-        installation=options.installation or "not stated", zone=zone, notes=options.notes,
-        left_out=left_out,
-    )  # fmt: skip
-
-
-def _document(
-    form: str, files: list[str], jobs: list[AccountingRecord], tally: ImportTally, log: ImportedLog, clock: WallClock, held: int,
-    zone_from: str,
-) -> dict[str, Any]:  # fmt: skip
-    ran = sum(1 for job in jobs if job.start >= 0)
-    return {
-        "schema": SCHEMA,
-        "format": form,
-        "files": [readable(path) for path in files],
-        "lines": tally.lines,
-        "records": tally.records,
-        "jobs": {
-            "written": len(jobs), "ran": ran, "never_ran": len(jobs) - ran,
-            "attempts_after_a_requeue": sum(1 for job in jobs if job.after is not None),
-            "eligible_later_than_submitted": held, "names": log.names,
-        },
-        "left_out": msgspec.to_builtins([*log.left_out]),
-        "unusable": _listed(tally.unusable),
-        "ignored": _listed(tally.ignored),
-        "adjusted": _listed(tally.adjusted),
-        "unknown_fields": {readable(name): count for name, count in sorted(tally.fields.items())},
-        "time": {"zone": clock.zone.key, "zone_from": zone_from, "gaps": clock.gaps, "folds": clock.folds},
-        "machine": {
-            "procs": log.procs, "is_inferred": not log.is_procs_told, "hosts_seen": len(tally.hosts),
-            "wider_jobs": int((np.maximum(log.columns["procs_requested"], log.columns["procs_allocated"]) > log.procs).sum()),
-        },
-    }  # fmt: skip
-
-
-def _listed(counts: dict[str, Count]) -> list[dict[str, Any]]:
+def _listed(counts: Reasons) -> list[dict[str, Any]]:
     worst_first = sorted(counts.items(), key=lambda item: -item[1].count)
     return [{"reason": reason, "count": each.count, "first": readable(each.first)} for reason, each in worst_first]

@@ -13,42 +13,15 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from qbatch.workloads.accounting.record import (
-    ABSENT,
-    CANCELLED,
-    COMPLETED,
-    COUNT_MAX,
-    ENDED,
-    FAILED,
-    KILLED,
-    QUEUED,
-    REQUEUED,
-    RESUMED,
-    STARTED,
-    SUSPENDED,
-    TIME_MAX,
-    AccountingRecord,
-    ImportTally,
-    Line,
-    whole_number,
-)
+from qbatch.workloads import left_out
+from qbatch.workloads.accounting import record as records
+from qbatch.workloads.accounting.record import ABSENT, COUNT_MAX, AccountingRecord, ImportCounts, Kind, Line, Status
 from qbatch.workloads.accounting.times import WallClock, pbs_span
-from qbatch.workloads.left_out import (
-    EXCLUSIVE,
-    FEATURES,
-    GPUS,
-    LICENCES,
-    MEMORY,
-    OTHERS,
-    PARTITIONS,
-    PRIORITY,
-    QOS,
-    RESERVATIONS,
-    Asks,
-)
+from qbatch.workloads.left_out import Asks
 
 _KINDS = {
-    "Q": QUEUED, "S": STARTED, "E": ENDED, "R": REQUEUED, "D": CANCELLED, "A": CANCELLED, "z": SUSPENDED, "r": RESUMED,
+    "Q": Kind.QUEUED, "S": Kind.STARTED, "E": Kind.ENDED, "R": Kind.REQUEUED, "D": Kind.CANCELLED, "A": Kind.CANCELLED,
+    "z": Kind.SUSPENDED, "r": Kind.RESUMED,
 }  # fmt: skip
 _LETTERS = frozenset("QSERDAzrabcefghijklmnopqstuvwxyCTLMUYBFKkPHGIJNOVWXZ")
 _JOB = re.compile(r"(\d{1,18})(?:\[(\d{0,18})\]|-(\d{1,18}))?(?:\.(\S*))?\Z", re.ASCII)
@@ -69,7 +42,7 @@ _KNOWN = frozenset((
     "x", "login_node", "qos", "Priority", "priority", "estimated.start",
     "estimated.exec_vnode", "exec_host2", "topjob_ineligible", "requeue_reason",
 ))  # fmt: skip
-_ALWAYS_RECORDED = frozenset((GPUS, OTHERS, FEATURES, LICENCES, EXCLUSIVE, MEMORY, PARTITIONS, RESERVATIONS))
+_ALWAYS_RECORDED = frozenset(left_out.KINDS) - {left_out.PRIORITY, left_out.QOS}
 """The kinds that every job's record contains although a log leaves them out; only some sites record a priority or a QOS."""
 
 _IN_THE_LOG = frozenset((
@@ -85,61 +58,56 @@ _AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:[kmgtp]?[bw])?\Z", re.IGNORECASE)
 _KNOWN_FAMILIES = ("Resource_List.", "resources_used.", "resource_assigned.", "resources_assigned.", "Resources_List.")
 
 
-def read_pbs(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
-    """Yield the records of the lines of one file; the tally counts what cannot be used."""
+def read_pbs(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) -> Iterator[AccountingRecord]:
+    """Yield the records of the lines of one file; ``counts`` gets what cannot be used."""
     words: dict[str, str] = {}
     latest = 0
-    tally.recorded |= _ALWAYS_RECORDED
+    counts.recorded |= _ALWAYS_RECORDED
     for line in lines:
-        tally.lines += 1
+        counts.lines += 1
         if not line.text.strip():
             continue
-        record = _record(line, clock, tally, latest, words)
+        record = _record(line, clock, counts, latest, words)
         if record is not None:
             latest = max(latest, record.at)
-            tally.records += 1
+            counts.records += 1
             yield record
 
 
-def _record(line: Line, clock: WallClock, tally: ImportTally, latest: int, words: dict[str, str]) -> AccountingRecord | None:
-    file, number = line.file, line.number
+def _record(line: Line, clock: WallClock, counts: ImportCounts, latest: int, words: dict[str, str]) -> AccountingRecord | None:
     if not line.is_whole:
-        tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", file, number)
+        counts.unusable.add("the line is cut short (no end of line, or longer than 16 MiB)", line.place)
         return None
     parts = line.text.decode("utf-8", "surrogateescape").split(";", 3)
     if len(parts) < 4 or parts[1] not in _LETTERS or len(parts[0]) != 19:
-        tally.lose("not an accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", file, number)
+        counts.unusable.add("not an accounting record (expected MM/DD/YYYY HH:MM:SS;TYPE;ID;...)", line.place)
         return None
     stamp, letter, identifier, text = parts
     if letter not in _KINDS:
-        tally.skip(f"records of type {letter}, without a job's start or end", file, number)
+        counts.ignored.add(f"records of type {letter}, without a job's start or end", line.place)
         return None
     found = _JOB.match(identifier)
     if found is None or found[2] == "":
-        _without_job(identifier, letter, tally, file, number)
+        if _RANGE.match(identifier):
+            counts.ignored.add("records of arrays as a whole; their jobs have separate records", line.place)
+        elif letter in "LBFYKkU" or (identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()):
+            counts.ignored.add("records of reservations", line.place)
+        else:
+            counts.unusable.add("the job identifier is not one of PBS", line.place)
         return None
     instants = clock.of_stamp(stamp)
     if not instants:
-        tally.lose("the time of the record is not a time", file, number)
+        counts.unusable.add("the time of the record is not a time", line.place)
         return None
     # Stamps of one file ascend: of the two instants of a fold, take the first that is not before the last stamp.
     at = next((each for each in instants if each >= latest), instants[-1])
     if found[4]:
-        tally.servers.add(found[4])
+        counts.servers.add(found[4])
     index = found[2] or found[3]
-    record = AccountingRecord(_KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, file, number)
+    record = AccountingRecord(_KINDS[letter], f"{found[1]}[{index}]" if index else found[1], at, line.file, line.number)
     if text:
-        _fill(record, _fields(text), tally, words)
+        _fill(record, _fields(text), counts, words)
     return record
-
-
-def _without_job(identifier: str, letter: str, tally: ImportTally, file: str, number: int) -> None:
-    if _RANGE.match(identifier):
-        tally.skip("records of arrays as a whole; their jobs have separate records", file, number)
-    elif letter in "LBFYKkU" or (identifier[:1] in ("R", "S", "M") and identifier[1:2].isdigit()):
-        tally.skip("records of reservations", file, number)
-    else:
-        tally.lose("the job identifier is not one of PBS", file, number)
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -166,33 +134,33 @@ def _is_known(name: str) -> bool:
     return name in _KNOWN or name.startswith(_KNOWN_FAMILIES)
 
 
-def _fill(record: AccountingRecord, fields: dict[str, str], tally: ImportTally, words: dict[str, str]) -> None:
+def _fill(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts, words: dict[str, str]) -> None:
     """Fill the record from the fields."""
     unknown = {name for name in fields if not _is_known(name)}
     if unknown:
-        tally.met_fields(unknown)
+        counts.met_fields(unknown)
     get = fields.get
 
     def word(name: str) -> str:
         value = get(name, "")
         return words.setdefault(value, value)
 
-    record.submit = whole_number(get("ctime") or get("qtime"), TIME_MAX)
-    record.eligible = whole_number(get("etime") or get("qtime"), TIME_MAX)
-    record.start = whole_number(get("start"), TIME_MAX) or ABSENT
+    record.submit = records.whole_number(get("ctime") or get("qtime"), records.TIME_MAX)
+    record.eligible = records.whole_number(get("etime") or get("qtime"), records.TIME_MAX)
+    record.start = records.whole_number(get("start"), records.TIME_MAX) or ABSENT
     record.user, record.group, record.account = word("user"), word("group"), word("account")
     record.queue, record.name = word("queue"), word("jobname")
-    if record.kind not in (ENDED, REQUEUED):
-        if record.kind == STARTED:
+    if record.kind not in (Kind.ENDED, Kind.REQUEUED):
+        if record.kind == Kind.STARTED:
             _asked(record, fields)
-            _left_out(record, fields, tally)
+            _left_out(record, fields, counts)
         return
-    _left_out(record, fields, tally)
-    record.end = whole_number(get("end"), TIME_MAX) or ABSENT
+    _left_out(record, fields, counts)
+    record.end = records.whole_number(get("end"), records.TIME_MAX) or ABSENT
     record.status = _status(get("Exit_status"))
-    record.is_trial = record.kind == REQUEUED and get("requeue_reason") == "quantum_over"
+    record.is_trial = record.kind == Kind.REQUEUED and get("requeue_reason") == "quantum_over"
     _asked(record, fields)
-    _allocated(record, fields, tally)
+    _allocated(record, fields, counts)
     if "resources_used.cput" in fields:
         record.cpu = pbs_span(fields["resources_used.cput"])
     if "resources_used.walltime" in fields:
@@ -204,15 +172,15 @@ def _status(text: str | None) -> int:
     if text is None:
         return ABSENT
     if text == "0":
-        return COMPLETED
-    return KILLED if whole_number(text) in _BY_SERVER else FAILED
+        return Status.COMPLETED
+    return Status.KILLED if records.whole_number(text) in _BY_SERVER else Status.FAILED
 
 
 def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
     get = fields.get
     if "Resource_List.walltime" in fields:
         record.limit = int(pbs_span(fields["Resource_List.walltime"]))
-    nodes, cores = ABSENT, whole_number(get("Resource_List.ncpus"))
+    nodes, cores = ABSENT, records.whole_number(get("Resource_List.ncpus"))
     for name in ("Resource_List.select", "Resource_List.nodes"):
         if name in fields:
             nodes, found = _chunks(fields[name])
@@ -220,13 +188,13 @@ def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
             break
     else:
         if "Resource_List.procs" in fields:
-            cores = whole_number(fields["Resource_List.procs"])
+            cores = records.whole_number(fields["Resource_List.procs"])
     if "Resource_List.nodect" in fields:
-        nodes = whole_number(get("Resource_List.nodect"))
-    width = whole_number(get("Resource_List.mppwidth"))
+        nodes = records.whole_number(get("Resource_List.nodect"))
+    width = records.whole_number(get("Resource_List.mppwidth"))
     if width > 0:  # on a Cray, the host in the record is only where the job was launched
-        cores = min(width * max(whole_number(get("Resource_List.mppdepth")), 1), COUNT_MAX)
-        nodes = -(-width // max(whole_number(get("Resource_List.mppnppn")), 1))
+        cores = min(width * max(records.whole_number(get("Resource_List.mppdepth")), 1), COUNT_MAX)
+        nodes = -(-width // max(records.whole_number(get("Resource_List.mppnppn")), 1))
         record.cores, record.nodes = cores, nodes
     record.cores_asked, record.nodes_asked = cores, nodes
     record.memory_asked = _kilobytes(get("Resource_List.mem"))
@@ -235,15 +203,15 @@ def _asked(record: AccountingRecord, fields: dict[str, str]) -> None:
         record.memory_asked = each * cores if each >= 0 else ABSENT
 
 
-def _left_out(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
+def _left_out(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts) -> None:
     """Read the requests of the job that a log does not contain."""
     priority = fields.get("Priority") or fields.get("priority")
     if priority is not None:
-        record.priority = whole_number(priority)
-        tally.recorded.add(PRIORITY)
+        record.priority = records.whole_number(priority)
+        counts.recorded.add(left_out.PRIORITY)
     qos = fields.get("qos") or fields.get("Resource_List.qos", "")
     if qos:
-        tally.recorded.add(QOS)
+        counts.recorded.add(left_out.QOS)
     listed = tuple(
         (name.partition(".")[2], value) for name, value in fields.items()
         if name.startswith("Resource_List.") and name.partition(".")[2] not in _IN_THE_LOG
@@ -254,31 +222,27 @@ def _left_out(record: AccountingRecord, fields: dict[str, str], tally: ImportTal
 @lru_cache(maxsize=_REMEMBERED)
 def _asks(listed: tuple[tuple[str, str], ...], qos: str, reservation: str) -> Asks:
     """Return the requests in a job's listed resources, its QOS and its reservation."""
-    asks = {(kind, name) for kind, name in ((QOS, qos), (RESERVATIONS, reservation)) if name}
+    asks = {(kind, name) for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation)) if name}
     for name, value in listed:
-        if name in ("select", "nodes"):
+        is_exclusive = False
+        if name in ("select", "nodes"):  # 2:ncpus=4:ngpus=1 (select), 2:ppn=4:gpus=1:bigmem or n7:ppn=4 (nodes)
             chunks, _, rest = value.partition("#")
-            asks |= {ask for chunk in chunks.split("+") for ask in _asks_of_chunk(chunk)}
-            asks |= {(EXCLUSIVE, "")} if "excl" in rest else set()
+            is_exclusive = "excl" in rest
+            for part in re.split("[+:]", chunks):
+                resource, equals, wanted = part.strip().partition("=")
+                if equals:
+                    asks |= _ask(resource, wanted)
+                elif resource and not resource.isdigit():
+                    asks.add((left_out.FEATURES, resource))
         elif name == "place":
-            asks |= {(EXCLUSIVE, "")} if "excl" in value else set()
+            is_exclusive = "excl" in value
         elif name == "naccesspolicy":
-            asks |= {(EXCLUSIVE, "")} if value.lower().startswith("single") else set()
+            is_exclusive = value.lower().startswith("single")
         elif name != "qos":
             asks |= _ask(name, value)
+        if is_exclusive:
+            asks.add((left_out.EXCLUSIVE, ""))
     return tuple(sorted(asks))
-
-
-def _asks_of_chunk(chunk: str) -> set[tuple[str, str]]:
-    """Return the requests in ``2:ncpus=4:ngpus=1`` (select), ``2:ppn=4:gpus=1:bigmem`` or ``n7:ppn=4`` (nodes)."""
-    asks: set[tuple[str, str]] = set()
-    for part in chunk.split(":"):
-        name, equals, value = part.strip().partition("=")
-        if equals:
-            asks |= _ask(name, value)
-        elif name and not name.isdigit():
-            asks.add((FEATURES, name))
-    return asks
 
 
 def _ask(name: str, value: str) -> set[tuple[str, str]]:
@@ -286,12 +250,14 @@ def _ask(name: str, value: str) -> set[tuple[str, str]]:
     if name in _IN_THE_LOG or value == "0":
         return set()
     if name in _MEMORIES:
-        return {(MEMORY, "")}
+        return {(left_out.MEMORY, "")}
     if _GPU.match(name):
-        return {(GPUS, name)}
+        return {(left_out.GPUS, name)}
     if _LICENCE.match(name):
-        return {(LICENCES, value if name == "software" else name)}
-    return {(OTHERS, name)} if _AMOUNT.match(value) else {(FEATURES, name if value == "True" else f"{name}={value}")}
+        return {(left_out.LICENCES, value if name == "software" else name)}
+    if _AMOUNT.match(value):
+        return {(left_out.OTHERS, name)}
+    return {(left_out.FEATURES, name if value == "True" else f"{name}={value}")}
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -300,20 +266,20 @@ def _chunks(text: str) -> tuple[int, int]:
     nodes = cores = 0
     for part in text.partition("#")[0].split("+"):
         first, *others = part.split(":")
-        count = whole_number(first.strip())
+        count = records.whole_number(first.strip())
         if count < 0:
             others, count = ([*others, first] if "=" in first else others), 1
         each = 1
         for other in others:
             name, _, value = other.partition("=")
             if name in ("ppn", "ncpus"):
-                each = max(whole_number(value), 0)
+                each = max(records.whole_number(value), 0)
         nodes += count
         cores += count * each
     return (nodes, cores) if 0 < cores <= COUNT_MAX and nodes <= COUNT_MAX else (ABSENT, ABSENT)
 
 
-def _allocated(record: AccountingRecord, fields: dict[str, str], tally: ImportTally) -> None:
+def _allocated(record: AccountingRecord, fields: dict[str, str], counts: ImportCounts) -> None:
     """Read the job's processors and hosts from ``exec_vnode``, else from ``exec_host``."""
     if record.cores > 0:
         return
@@ -330,23 +296,16 @@ def _allocated(record: AccountingRecord, fields: dict[str, str], tally: ImportTa
         of_vnodes = sum(map(int, _NCPUS.findall(vnodes)))
         cores = of_vnodes or cores
         if not hosts:
-            hosts = _of_vnodes(vnodes)
-    if len(tally.hosts) < 1_000_000:
-        tally.hosts |= hosts.keys()
-    if tally.keeps_hosts:
+            for part in vnodes.split("+"):
+                name = part.strip("()").partition(":")[0]
+                if name:
+                    hosts[name] = hosts.get(name, 0) + sum(map(int, _NCPUS.findall(part)))
+    if len(counts.hosts) < 1_000_000:
+        counts.hosts |= hosts.keys()
+    if counts.keeps_hosts:
         record.hosts = tuple(hosts.items())
     record.cores = cores if 0 < cores <= COUNT_MAX else ABSENT
     record.nodes = len(hosts) or ABSENT
-
-
-def _of_vnodes(vnodes: str) -> dict[str, int]:
-    """Return the processors by virtual node, if no host is named."""
-    found: dict[str, int] = {}
-    for part in vnodes.split("+"):
-        name = part.strip("()").partition(":")[0]
-        if name:
-            found[name] = found.get(name, 0) + sum(map(int, _NCPUS.findall(part)))
-    return found
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -356,11 +315,11 @@ def _slots(text: str) -> int:
         return 1
     _, star, times = text.partition("*")
     if star:
-        return max(whole_number(times), 0)
+        return max(records.whole_number(times), 0)
     count = 0
     for part in text.split(","):
         low, dash, high = part.partition("-")
-        first, last = whole_number(low), whole_number(high if dash else low)
+        first, last = records.whole_number(low), records.whole_number(high if dash else low)
         count += last - first + 1 if 0 <= first <= last else 1
     return count
 

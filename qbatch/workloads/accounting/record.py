@@ -1,7 +1,9 @@
-"""One line of accounting, from any batch system, and the tally of what could not be used."""
+"""One line of accounting, from any batch system, and the counts of what could not be used."""
 
 from __future__ import annotations
 
+from collections import Counter
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -17,12 +19,18 @@ TIME_MAX = 7_258_118_400
 COUNT_MAX = 2**31 - 1
 """The most processors, hosts or seconds of run time that are accepted."""
 
-QUEUED, STARTED, ENDED, REQUEUED, CANCELLED, SUSPENDED, RESUMED, UNFINISHED = range(8)
-"""Kinds of records.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or aborted; UNFINISHED: still
-waiting or running when the records were written."""
 
-FAILED, COMPLETED, KILLED = 0, 1, 5
-"""The states of the Standard Workload Format that an import can produce."""
+class Kind(IntEnum):
+    """Kinds of records.  ENDED and REQUEUED close an attempt that ran; CANCELLED: deleted or aborted; UNFINISHED: still
+    waiting or running when the records were written."""
+
+    QUEUED, STARTED, ENDED, REQUEUED, CANCELLED, SUSPENDED, RESUMED, UNFINISHED = range(8)
+
+
+class Status(IntEnum):
+    """The states of the Standard Workload Format that an import can produce."""
+
+    FAILED, COMPLETED, KILLED = 0, 1, 5
 
 
 class Line(NamedTuple):
@@ -33,6 +41,11 @@ class Line(NamedTuple):
     text: bytes
     is_whole: bool = True
 
+    @property
+    def place(self) -> str:
+        """The place of the line, as ``file:line``."""
+        return f"{self.file}:{self.number}"
+
 
 class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     """What one line says of one job; ``ABSENT`` or empty where it says nothing.  One that closes an attempt becomes the job
@@ -41,14 +54,14 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
     Instants are seconds since 1970: ``at`` (when it happened), ``submit``, ``eligible``, ``start``, ``end``.  Spans are
     seconds: ``limit`` (the requested time), ``suspended``, ``walltime`` (without suspensions), ``cpu`` (of all
     processors).  Memory is KB of the whole job.  ``part`` is the component of a heterogeneous job.  ``hosts``: names and
-    processors, where the tally keeps them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
+    processors, where the counts keep them.  ``is_trial``: an attempt for a quantum, that was thrown away when this was over.
     ``asks``: what a log does not hold, but for memory, partition and ``priority``, which have fields of their own.
 
     Of a job, ``end`` is when it ended or was cancelled.  ``run`` is how long it ran, without the time it was ``suspended``.
     ``after`` is the attempt before this one; ``asks`` is all that a log does not hold of it.
     """
 
-    kind: int
+    kind: Kind
     job: str
     at: int
     file: str
@@ -88,54 +101,38 @@ class AccountingRecord(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Count(msgspec.Struct):
-    """How often something occurred, and where first (``file:line``; empty if no line is responsible)."""
+    """How often something occurred, and where first (``file:line``)."""
 
     count: int
     first: str
 
 
-class ImportTally:
+class Reasons(dict[str, Count]):
+    """Counts by reason."""
+
+    def add(self, reason: str, place: str) -> None:
+        """Count a record under a reason."""
+        self.setdefault(reason, Count(0, place)).count += 1
+
+
+class ImportCounts:
     """What occurred while reading, by reason: ``unusable`` (lost), ``ignored`` (rightly left out), ``adjusted``
     (used, but changed), ``fields`` (unknown to us).  ``keeps_hosts``: records keep the hosts of a job.
     ``recorded``: the kinds that a log leaves out and the records contain."""
 
     def __init__(self, *, keeps_hosts: bool = False) -> None:
         self.keeps_hosts = keeps_hosts
-        self.unusable: dict[str, Count] = {}
-        self.ignored: dict[str, Count] = {}
-        self.adjusted: dict[str, Count] = {}
-        self.fields: dict[str, int] = {}
-        self.lines = 0
-        self.records = 0
+        self.unusable, self.ignored, self.adjusted = Reasons(), Reasons(), Reasons()
+        self.fields: Counter[str] = Counter()
+        self.lines = self.records = 0
         self.hosts: set[str] = set()
         self.servers: set[str] = set()
         self.recorded: set[str] = set()
 
-    def lose(self, reason: str, file: str, line: int) -> None:
-        """Count a record that cannot be used."""
-        _count(self.unusable, reason, file, line)
-
-    def skip(self, reason: str, file: str, line: int) -> None:
-        """Count a record that is not a job that ran, and is rightly left out."""
-        _count(self.ignored, reason, file, line)
-
-    def adjust(self, reason: str, file: str, line: int) -> None:
-        """Count a record that is used with a change."""
-        _count(self.adjusted, reason, file, line)
-
     def met_fields(self, names: set[str]) -> None:
         """Count unknown fields; beyond a thousand different ones they are counted together."""
         for name in names:
-            known = name if name in self.fields or len(self.fields) < 1000 else "(others)"
-            self.fields[known] = self.fields.get(known, 0) + 1
-
-
-def _count(counts: dict[str, Count], reason: str, file: str, line: int) -> None:
-    found = counts.get(reason)
-    if found is None:
-        counts[reason] = Count(1, f"{file}:{line}" if file else "")
-    else:
-        found.count += 1
+            self.fields[name if name in self.fields or len(self.fields) < 1000 else "(others)"] += 1
 
 
 def whole_number(text: str | None, most: int = COUNT_MAX) -> int:

@@ -13,34 +13,10 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from qbatch.model.errors import InputError
-from qbatch.workloads.accounting.record import (
-    ABSENT,
-    CANCELLED,
-    COMPLETED,
-    ENDED,
-    FAILED,
-    KILLED,
-    REQUEUED,
-    UNFINISHED,
-    AccountingRecord,
-    ImportTally,
-    Line,
-    whole_number,
-)
+from qbatch.workloads import left_out
+from qbatch.workloads.accounting.record import ABSENT, AccountingRecord, ImportCounts, Kind, Line, Status, whole_number
 from qbatch.workloads.accounting.times import WallClock, slurm_span
-from qbatch.workloads.left_out import (
-    EXCLUSIVE,
-    FEATURES,
-    GPUS,
-    LICENCES,
-    MEMORY,
-    OTHERS,
-    PARTITIONS,
-    PRIORITY,
-    QOS,
-    RESERVATIONS,
-    Asks,
-)
+from qbatch.workloads.left_out import Asks
 
 COMMAND = (
     "sacct --allusers --duplicates --parsable2 --starttime 2024-01-01 --endtime now --format=JobID,User,Group,Account,"
@@ -51,19 +27,18 @@ COMMAND = (
 
 _NEEDED = ("jobid", "submit", "start", "end", "state")
 _STATES = {
-    "COMPLETED": (ENDED, COMPLETED), "RESIZING": (ENDED, COMPLETED), "FAILED": (ENDED, FAILED),
-    "TIMEOUT": (ENDED, FAILED), "OUT_OF_MEMORY": (ENDED, FAILED), "DEADLINE": (ENDED, KILLED),
-    "BOOT_FAIL": (ENDED, FAILED), "LAUNCH_FAILED": (ENDED, FAILED), "CANCELLED": (ENDED, KILLED),
-    "REVOKED": (CANCELLED, KILLED), "NODE_FAIL": (REQUEUED, FAILED), "PREEMPTED": (REQUEUED, FAILED),
-    "REQUEUED": (REQUEUED, FAILED), "SPECIAL_EXIT": (REQUEUED, FAILED), "RECONFIG_FAIL": (ENDED, FAILED),
-    "PENDING": (UNFINISHED, ABSENT), "RUNNING": (UNFINISHED, ABSENT), "SUSPENDED": (UNFINISHED, ABSENT),
-    "COMPLETING": (UNFINISHED, ABSENT), "CONFIGURING": (UNFINISHED, ABSENT), "STOPPED": (UNFINISHED, ABSENT),
-    "SIGNALING": (UNFINISHED, ABSENT), "STAGE_OUT": (UNFINISHED, ABSENT), "RESV_DEL_HOLD": (UNFINISHED, ABSENT),
-    "REQUEUE_FED": (UNFINISHED, ABSENT), "REQUEUE_HOLD": (UNFINISHED, ABSENT),
-    "CA": (ENDED, KILLED), "CD": (ENDED, COMPLETED), "F": (ENDED, FAILED), "TO": (ENDED, FAILED), "OOM": (ENDED, FAILED),
-    "NF": (REQUEUED, FAILED), "PR": (REQUEUED, FAILED), "RQ": (REQUEUED, FAILED), "PD": (UNFINISHED, ABSENT),
-    "R": (UNFINISHED, ABSENT), "S": (UNFINISHED, ABSENT), "DL": (ENDED, KILLED), "BF": (ENDED, FAILED),
-}  # fmt: skip
+    name: (kind, status)
+    for kind, status, names in (
+        (Kind.ENDED, Status.COMPLETED, "COMPLETED CD RESIZING"),
+        (Kind.ENDED, Status.FAILED, "FAILED F TIMEOUT TO OUT_OF_MEMORY OOM BOOT_FAIL BF LAUNCH_FAILED RECONFIG_FAIL"),
+        (Kind.ENDED, Status.KILLED, "CANCELLED CA DEADLINE DL"),
+        (Kind.CANCELLED, Status.KILLED, "REVOKED"),
+        (Kind.REQUEUED, Status.FAILED, "NODE_FAIL NF PREEMPTED PR REQUEUED RQ SPECIAL_EXIT"),
+        (Kind.UNFINISHED, ABSENT, "PENDING PD RUNNING R SUSPENDED S COMPLETING CONFIGURING STOPPED SIGNALING STAGE_OUT"),
+        (Kind.UNFINISHED, ABSENT, "RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD"),
+    )
+    for name in names.split()
+}
 _KNOWN = frozenset((
     *_NEEDED, "jobidraw", "user", "group", "account", "jobname", "partition", "eligible", "elapsed", "elapsedraw",
     "suspended", "timelimit", "timelimitraw", "alloccpus", "ncpus", "reqcpus", "nnodes", "allocnodes", "reqnodes",
@@ -71,9 +46,10 @@ _KNOWN = frozenset((
     "constraints", "licenses", "qos", "priority", "reservation", "submitline",
 ))  # fmt: skip
 _KINDS_IN = {
-    "alloctres": (GPUS, OTHERS), "reqtres": (GPUS, OTHERS, MEMORY), "constraints": (FEATURES,), "licenses": (LICENCES,),
-    "submitline": (EXCLUSIVE,), "reqmem": (MEMORY,), "partition": (PARTITIONS,), "qos": (QOS,), "priority": (PRIORITY,),
-    "reservation": (RESERVATIONS,),
+    "alloctres": (left_out.GPUS, left_out.OTHERS), "reqtres": (left_out.GPUS, left_out.OTHERS, left_out.MEMORY),
+    "constraints": (left_out.FEATURES,), "licenses": (left_out.LICENCES,), "submitline": (left_out.EXCLUSIVE,),
+    "reqmem": (left_out.MEMORY,), "partition": (left_out.PARTITIONS,), "qos": (left_out.QOS,),
+    "priority": (left_out.PRIORITY,), "reservation": (left_out.RESERVATIONS,),
 }  # fmt: skip
 """The kinds, of those that a log leaves out, that a column contains."""
 
@@ -95,8 +71,8 @@ _LISTED_MAX = 100_000
 Row = dict[str, str]
 
 
-def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> Iterator[AccountingRecord]:
-    """Yield the records of the lines of one file; the tally counts what cannot be used.
+def read_sacct(lines: Iterable[Line], clock: WallClock, counts: ImportCounts) -> Iterator[AccountingRecord]:
+    """Yield the records of the lines of one file; ``counts`` gets what cannot be used.
 
     Raises:
         InputError: there is no header line, or it lacks required columns.
@@ -106,7 +82,7 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> I
     nodes: dict[str, tuple[str, ...]] = {}
     main: AccountingRecord | None = None
     for line in lines:
-        tally.lines += 1
+        counts.lines += 1
         text = line.text.decode("utf-8", "surrogateescape")
         if not text.strip():
             continue
@@ -114,26 +90,30 @@ def read_sacct(lines: Iterable[Line], clock: WallClock, tally: ImportTally) -> I
             found = _header(text, line)
             if found is not None:
                 columns = found
-                tally.met_fields({name for name in columns if name and name not in _KNOWN})
-                tally.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
+                counts.met_fields({name for name in columns if name and name not in _KNOWN})
+                counts.recorded.update(kind for name in columns for kind in _KINDS_IN.get(name, ()))
                 continue
             if not columns:
                 raise InputError(
                     f"{line.file}: line {line.number}: is not a header line of sacct; print one (no --noheader): {COMMAND}"
                 )
-        row = _row(text, line, columns, tally)
+        row = _row(text, line, columns, counts)
         if row is None:
             continue
-        tally.records += 1
+        counts.records += 1
         identifier, dot, _ = row["jobid"].partition(".")
         if dot:
-            _add_step(main, row, identifier)
+            step = _JOB.match(identifier)  # its memory is added to its job, which comes before it
+            if main is not None and step is not None:
+                job, part = f"{step[1]}[{step[2]}]" if step[2] else step[1], int(step[4]) if step[4] else ABSENT
+                if (main.job, main.part) == (job, part):
+                    main.memory_used = max(main.memory_used, _used_kilobytes(row))
             continue
         if main is not None:
             yield main
-        main = _job(row, line, clock, tally, words)
+        main = _job(row, line, clock, counts, words)
         if main is not None and row.get("nodelist"):
-            _hosts(main, row["nodelist"], tally, nodes)
+            _hosts(main, row["nodelist"], counts, nodes)
     if main is not None:
         yield main
 
@@ -153,10 +133,10 @@ def _header(text: str, line: Line) -> list[str] | None:
     return columns
 
 
-def _row(text: str, line: Line, columns: list[str], tally: ImportTally) -> Row | None:
+def _row(text: str, line: Line, columns: list[str], counts: ImportCounts) -> Row | None:
     """Return the fields of a line by column; bars inside a job's name or another free text count as part of it."""
     if not line.is_whole:
-        tally.lose("the line is cut short (no end of line, or longer than 16 MiB)", line.file, line.number)
+        counts.unusable.add("the line is cut short (no end of line, or longer than 16 MiB)", line.place)
         return None
     values = text.split("|")
     more = len(values) - len(columns)
@@ -167,51 +147,45 @@ def _row(text: str, line: Line, columns: list[str], tally: ImportTally) -> Row |
             place = columns.index(name)
             joined = [*values[:place], "|".join(values[place : place + more + 1]), *values[place + more + 1 :]]
             row = dict(zip(columns, joined, strict=True))
-            if _looks_right(row):
-                tally.adjust("bars inside a job's name or another free text: part of it", line.file, line.number)
+            # The fields are in the right columns if those that have a fixed form look right.
+            times = [row[each].strip() for each in ("submit", "start", "end")]
+            has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
+            if has_times and _state(row) is not None and _JOB.match(row["jobid"].strip().partition(".")[0]):
+                counts.adjusted.add("bars inside a job's name or another free text: part of it", line.place)
                 return row
-    tally.lose("not as many fields as the header has columns", line.file, line.number)
+    counts.unusable.add("not as many fields as the header has columns", line.place)
     return None
 
 
-def _looks_right(row: Row) -> bool:
-    """Return whether the fields are in the right columns, by those that have a fixed form."""
-    times = [row[name].strip() for name in ("submit", "start", "end")]
-    has_times = all(text in _NOTHING or text[:4].isdigit() for text in times)
-    return has_times and _state(row) is not None and _JOB.match(row["jobid"].strip().partition(".")[0]) is not None
-
-
-def _state(row: Row) -> tuple[int, int] | None:
+def _state(row: Row) -> tuple[Kind, int] | None:
     return _STATES.get(row["state"].strip().partition(" ")[0].rstrip("+"))
 
 
-def _job(row: Row, line: Line, clock: WallClock, tally: ImportTally, words: dict[str, str]) -> AccountingRecord | None:
-    file, number = line.file, line.number
+def _job(row: Row, line: Line, clock: WallClock, counts: ImportCounts, words: dict[str, str]) -> AccountingRecord | None:
     found = _JOB.match(row["jobid"].strip())
     if found is None:
-        tally.lose("the job identifier is not one of Slurm", file, number)
+        counts.unusable.add("the job identifier is not one of Slurm", line.place)
         return None
     state = _state(row)
     if state is None:
-        tally.lose("the state is not one of Slurm", file, number)
+        counts.unusable.add("the state is not one of Slurm", line.place)
         return None
     kind, status = state
     identifier = f"{found[1]}[{found[2]}]" if found[2] else found[1]
     if found[3]:
         identifier = f"{found[1]}{found[3]}"
-        if kind != UNFINISHED:
-            tally.adjust("rests of arrays (12_[4-9]): one row for all of each", file, number)
+        if kind != Kind.UNFINISHED:
+            counts.adjusted.add("rests of arrays (12_[4-9]): one row for all of each", line.place)
 
     def word(name: str) -> str:
         value = row.get(name, "").strip()
         return words.setdefault(value, value)
 
     record = AccountingRecord(
-        kind, identifier, 0, file, number, status=status, user=word("user"), group=word("group"),
+        kind, identifier, 0, line.file, line.number, status=status, user=word("user"), group=word("group"),
         account=word("account"), name=word("jobname"), queue=word("partition"),
     )  # fmt: skip
-    if found[4] is not None:
-        record.part = int(found[4])
+    record.part = int(found[4] or ABSENT)
     _resources(record, row)
     record.priority = whole_number(row.get("priority", "").strip())
     record.asks = _asks(
@@ -219,40 +193,41 @@ def _job(row: Row, line: Line, clock: WallClock, tally: ImportTally, words: dict
         row.get("qos", "").strip(), row.get("reservation", "").strip(),
         _EXCLUSIVE.search(row.get("submitline", "")) is not None,
     )  # fmt: skip
-    if kind != UNFINISHED and not _times(record, row, clock, tally):
+    if kind != Kind.UNFINISHED and not _times(record, row, clock, counts):
         return None
     return record
 
 
-def _times(record: AccountingRecord, row: Row, clock: WallClock, tally: ImportTally) -> bool:
+def _times(record: AccountingRecord, row: Row, clock: WallClock, counts: ImportCounts) -> bool:
     """Read the instants; if they cannot be used, count the record as lost and return False."""
     choices: dict[str, tuple[int, ...]] = {}
     for name in ("submit", "eligible", "start", "end"):
         text = row.get(name, "").strip()
         choices[name] = () if text in _NOTHING or text == "0" else clock.of_iso(text)
         if not choices[name] and text not in _NOTHING and text != "0":
-            tally.lose(
-                f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)", record.file, record.line
-            )
+            counts.unusable.add(f"{name.capitalize()} is not a time (expected 2024-05-01T10:00:00 or seconds)", record.place)
             return False
     elapsed = slurm_span(row["elapsed"].strip()) if "elapsed" in row else ABSENT
     if elapsed < 0 and "elapsedraw" in row:
         elapsed = whole_number(row["elapsedraw"].strip())
     suspended = slurm_span(row.get("suspended", "").strip())
     record.suspended = max(int(suspended), 0)
-    _settle(record, choices, elapsed, tally)
-    if record.kind != REQUEUED and record.status == KILLED and _never_started(record, row, elapsed):
-        record.kind, record.start = CANCELLED, ABSENT
-    if record.kind in (ENDED, REQUEUED) and min(record.start, record.end, record.submit) < 0:
+    _settle(record, choices, elapsed, counts)
+    if record.kind != Kind.REQUEUED and record.status == Status.KILLED:
+        has_no_host = row.get("nodelist", "").strip() == "None assigned"
+        has_none = has_no_host or row.get("alloccpus", row.get("ncpus", "")).strip() == "0"
+        if record.start < 0 or (elapsed <= 0 and record.end <= record.start and has_none):
+            record.kind, record.start = Kind.CANCELLED, ABSENT
+    if record.kind in (Kind.ENDED, Kind.REQUEUED) and min(record.start, record.end, record.submit) < 0:
         named = {"Submit": record.submit, "Start": record.start, "End": record.end}
         missing = next(name for name, value in named.items() if value < 0)
-        tally.lose(f"over by its state, but without a {missing} time", record.file, record.line)
+        counts.unusable.add(f"over by its state, but without a {missing} time", record.place)
         return False
     record.at = record.end if record.end > 0 else record.start if record.start > 0 else max(record.submit, 0)
     return True
 
 
-def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elapsed: float, tally: ImportTally) -> None:
+def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elapsed: float, counts: ImportCounts) -> None:
     """Choose among the instants of folds: the end that fits the elapsed time, the order submit, eligible, start."""
     span = elapsed + record.suspended
     starts, ends = choices["start"] or (ABSENT,), choices["end"] or (ABSENT,)
@@ -263,19 +238,11 @@ def _settle(record: AccountingRecord, choices: dict[str, tuple[int, ...]], elaps
     fitting = [pair for pair in pairs if submits[0] <= pair[0] <= pair[1]]
     record.start, record.end = (fitting or pairs)[0]
     if record.start >= 0 and elapsed >= 0 and abs(record.end - record.start - span) > 1 and record.end >= 0:
-        tally.adjust("End minus Start is not Elapsed: Elapsed is taken", record.file, record.line)
+        counts.adjusted.add("End minus Start is not Elapsed: Elapsed is taken", record.place)
         record.end = record.start + int(span)
     record.submit = submits[0]
     known = choices["eligible"] or (ABSENT,)
     record.eligible = next((each for each in known if each >= record.submit), known[0])
-
-
-def _never_started(record: AccountingRecord, row: Row, elapsed: float) -> bool:
-    if record.start < 0:
-        return True
-    nodes = row.get("nodelist", "").strip()
-    has_none = nodes == "None assigned" or row.get("alloccpus", row.get("ncpus", "")).strip() == "0"
-    return elapsed <= 0 and record.end <= record.start and has_none
 
 
 def _resources(record: AccountingRecord, row: Row) -> None:
@@ -285,14 +252,11 @@ def _resources(record: AccountingRecord, row: Row) -> None:
     record.nodes = _first_count(row, "allocnodes", "nnodes")
     record.nodes_asked = _first_count(row, "reqnodes", "nnodes")
     allocated, asked = _tres(get("alloctres", "")), _tres(get("reqtres", ""))
-    if record.cores <= 0:
-        record.cores = int(allocated.get("cpu", ABSENT))
-    if record.cores_asked <= 0:
-        record.cores_asked = int(asked.get("cpu", ABSENT))
-    if record.nodes <= 0:
-        record.nodes = int(allocated.get("node", ABSENT))
-    if record.nodes_asked <= 0:
-        record.nodes_asked = int(asked.get("node", ABSENT))
+    for attribute, amounts, name in (
+        ("cores", allocated, "cpu"), ("cores_asked", asked, "cpu"), ("nodes", allocated, "node"), ("nodes_asked", asked, "node"),
+    ):  # fmt: skip
+        if getattr(record, attribute) <= 0:
+            setattr(record, attribute, int(amounts.get(name, ABSENT)))
     record.memory_asked = int(asked.get("mem", ABSENT))
     if get("reqmem"):
         record.memory_asked = _asked_kilobytes(row["reqmem"].strip(), record)
@@ -322,13 +286,14 @@ def _asks(tres: str, constraints: str, licences: str, qos: str, reservation: str
     licensed = {name for name in names if name.startswith("license/")}
     typed = {name for name in gpus if ":" in name} or gpus  # gres/gpu=2,gres/gpu:a100=2 are two and not four
     words = [re.split(r"[:*=]", each.strip())[0] for each in re.split(r"[,;|]", licences)]
-    asks = {(GPUS, name.removeprefix("gres/")) for name in typed}
-    asks |= {(OTHERS, name) for name in names - gpus - licensed}
-    asks |= {(LICENCES, name) for name in (*words, *(name.removeprefix("license/") for name in licensed))
+    asks = {(left_out.GPUS, name.removeprefix("gres/")) for name in typed}
+    asks |= {(left_out.OTHERS, name) for name in names - gpus - licensed}
+    asks |= {(left_out.LICENCES, name) for name in (*words, *(name.removeprefix("license/") for name in licensed))
              if name and name not in _NOTHING}  # fmt: skip
-    asks |= {(FEATURES, name) for name in _FEATURE.findall(constraints) if constraints.strip() not in _NOTHING}
-    asks |= {(kind, name) for kind, name in ((QOS, qos), (RESERVATIONS, reservation)) if name not in _NOTHING}
-    return tuple(sorted(asks | ({(EXCLUSIVE, "")} if is_exclusive else set())))
+    asks |= {(left_out.FEATURES, name) for name in _FEATURE.findall(constraints) if constraints.strip() not in _NOTHING}
+    asks |= {(kind, name) for kind, name in ((left_out.QOS, qos), (left_out.RESERVATIONS, reservation))
+             if name not in _NOTHING}  # fmt: skip
+    return tuple(sorted(asks | ({(left_out.EXCLUSIVE, "")} if is_exclusive else set())))
 
 
 @lru_cache(maxsize=4096)
@@ -364,28 +329,18 @@ def _used_kilobytes(row: Row) -> int:
     return int(size) if size < 2**53 else ABSENT
 
 
-def _add_step(main: AccountingRecord | None, row: Row, identifier: str) -> None:
-    """Add the memory of a step to its job, which comes before it."""
-    found = _JOB.match(identifier)
-    if main is None or found is None:
-        return
-    job = f"{found[1]}[{found[2]}]" if found[2] else found[1]
-    if (main.job, main.part) == (job, int(found[4]) if found[4] else ABSENT):
-        main.memory_used = max(main.memory_used, _used_kilobytes(row))
-
-
-def _hosts(record: AccountingRecord, text: str, tally: ImportTally, known: dict[str, tuple[str, ...]]) -> None:
-    if len(tally.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
+def _hosts(record: AccountingRecord, text: str, counts: ImportCounts, known: dict[str, tuple[str, ...]]) -> None:
+    if len(counts.hosts) >= _HOSTS_MAX or text.strip() in ("None assigned", ""):
         return
     if text not in known:
         if len(known) > 100_000:
             known.clear()
         known[text] = tuple(host_names(text.strip()))
-        tally.hosts.update(known[text])
+        counts.hosts.update(known[text])
     names = known[text]
     if record.nodes < 0 < len(names):
         record.nodes = len(names)
-    if tally.keeps_hosts and names and record.cores > 0:
+    if counts.keeps_hosts and names and record.cores > 0:
         # The share of each host is not recorded: divide as equally as possible, the first ones get more.
         each, more = divmod(record.cores, len(names))
         record.hosts = tuple((name, each + (place < more)) for place, name in enumerate(names))

@@ -1,89 +1,203 @@
-"""From jobs to a log in the Standard Workload Format 2.2: the header, the 18 columns, the size of the machine."""
+"""From jobs to a log in the Standard Workload Format 2.2: the header, the 18 columns, the size of the machine.
+
+Names become numbers by first appearance, or, for publication, by a keyed hash that cannot be undone without the key.  With a
+key, a name's number is the first 31 bits of HMAC-SHA256(key, kind and name), so it depends only on the key: a later import,
+with other people in it, gives the same numbers.  Two names may get one number (likely only from tens of thousands of names on);
+then they are numbered in order of the whole hash: the second takes the next free number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from qbatch.model.errors import InputError, OutputError
 from qbatch.model.spans import Peak, most_at_once
-from qbatch.workloads.accounting.names import numbers_of
 from qbatch.workloads.accounting.record import AccountingRecord
 from qbatch.workloads.left_out import LeftOut
 from qbatch.workloads.log import FIELDS, Column, compact
 
+_KEY_DIGITS = 64
+_NUMBER_MAX = 2**31 - 1
+
+
+def numbers_of(names: Iterable[str], kind: str, key: bytes | None = None) -> dict[str, int]:
+    """Return a number from 1 for each name except the empty one; with a key, by the keyed hash of ``kind`` and name."""
+    distinct = list(dict.fromkeys(name for name in names if name))
+    if key is None:
+        return {name: number for number, name in enumerate(distinct, 1)}
+    hashes = sorted((_hash(key, kind, name), name) for name in distinct)
+    taken: set[int] = set()
+    numbers: dict[str, int] = {}
+    for digest, name in hashes:
+        number = max(int.from_bytes(digest[:4], "big") >> 1, 1)
+        while number in taken:
+            number = number % _NUMBER_MAX + 1
+        taken.add(number)
+        numbers[name] = number
+    return numbers
+
+
+def _hash(key: bytes, kind: str, name: str) -> bytes:
+    return hmac.new(key, f"{kind}\0{name}".encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+
+
+def read_or_make_key(path: str) -> tuple[bytes, bool, bool]:
+    """Return the key of a file, whether it was made now, and whether others may read it; a new file has mode 0600.
+
+    Raises:
+        InputError: the file exists and contains no key.
+        OutputError: it cannot be made.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _read_key(path), False, bool(os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    except OSError as error:
+        raise OutputError(f"{path}: the key cannot be written ({error.strerror or error}); name another file") from error
+    text = secrets.token_hex(_KEY_DIGITS // 2)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return bytes.fromhex(text), True, False
+
+
+def _read_key(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(4096).strip()
+    except OSError as error:
+        raise InputError(f"{path}: the key cannot be read ({error.strerror or error})") from error
+    try:
+        if len(text) != _KEY_DIGITS:
+            raise ValueError
+        return bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        raise InputError(
+            f"{path}: line 1: is not a key ({_KEY_DIGITS} hexadecimal digits); name a new file to make one"
+        ) from None
+
 
 @dataclass(frozen=True, slots=True)
-class LogShape:
-    """The form of a log: ``unit`` (``cores`` or ``nodes``) is what a processor is; ``key`` numbers names by a keyed hash;
-    ``left_out``: what the log does not contain, for its header."""
+class ImportOptions:
+    """The choice of records for the log, and its form.  ``since`` and ``before`` bound submissions: seconds or ISO times.
 
-    zone: ZoneInfo
+    ``unit``: what a processor is, ``cores`` or ``nodes``.  ``key`` numbers names by a keyed hash.  ``keeps_hosts``: also make a
+    machine of the hosts that jobs ran on.
+    """
+
+    timezone: str | None = None
+    is_eligible_submit: bool = False
+    queues: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    since: str | None = None
+    before: str | None = None
     unit: str = "cores"
     is_anonymous: bool = False
     has_anonymous_queues: bool = False
     key: bytes | None = None
     machine_procs: int | None = None
-    computer: str = ""
-    installation: str = "not stated"
+    keeps_hosts: bool = False
+    computer: str | None = None
+    installation: str | None = None
     notes: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """A finished log: header lines, columns by name, processors of the machine and whether they were given, what is left out."""
+    """A finished log: header lines, columns by name, processors of the machine, the number of names by kind, the peak of use."""
 
     lines: list[str]
     columns: dict[str, Column]
     procs: int
-    is_procs_told: bool
     names: dict[str, int]
     peak: Peak
-    left_out: tuple[LeftOut, ...] = ()
 
 
-def make_log(jobs: Sequence[AccountingRecord], shape: LogShape, hosts: int) -> ImportedLog:
-    """Return the log of at least one job, which stand in order of submission; ``hosts``: different hosts seen."""
-    by_nodes = shape.unit == "nodes"
-    used = _array(job.nodes if by_nodes else job.cores for job in jobs)
-    asked = _array(job.nodes_asked if by_nodes else job.cores_asked for job in jobs)
-    ran = _array(job.start for job in jobs) >= 0
-    used = np.where(ran, used, -1)
-    submit = _array(job.submit for job in jobs)
-    base = int(submit.min())
+def make_log(
+    jobs: Sequence[AccountingRecord], options: ImportOptions, computer: str, zone: ZoneInfo, left_out: Iterable[LeftOut],
+    hosts: int,
+) -> ImportedLog:  # fmt: skip
+    """Return the log of at least one job, in order of submission.
+
+    Args:
+        computer, zone: for the header.
+        left_out: what the log does not contain, for the header.
+        hosts: the number of different hosts seen.
+    """
+
+    def of_jobs(name: str) -> Column:
+        return np.array([getattr(job, name) for job in jobs])
+
+    unit = "nodes" if options.unit == "nodes" else "cores"
+    submit, start, end, asked = of_jobs("submit"), of_jobs("start"), of_jobs("end"), of_jobs(f"{unit}_asked")
+    used = np.where(start >= 0, of_jobs(unit), -1)
     each = np.where(used > 0, used, asked)
     columns: dict[str, Column] = {
         "job": np.arange(1, len(jobs) + 1),
-        "submit": submit - base,
-        "wait": np.where(ran, _array(job.start for job in jobs), _array(job.end for job in jobs)) - submit,
-        "run": _array(job.run for job in jobs),
+        "submit": submit - submit.min(),
+        "wait": np.where(start >= 0, start, end) - submit,
+        "run": of_jobs("run"),
         "procs_allocated": used,
-        "cpu_time": _per_processor(np.fromiter((job.cpu for job in jobs), np.float64, len(jobs)), each),
-        "memory_used": np.floor(_per_processor(_array(job.memory_used for job in jobs), each)),
+        "cpu_time": _per_processor(of_jobs("cpu"), each),
+        "memory_used": np.floor(_per_processor(of_jobs("memory_used"), each)),
         "procs_requested": asked,
-        "time_requested": _array(job.limit for job in jobs),
-        "memory_requested": np.floor(_per_processor(_array(job.memory_asked for job in jobs), each)),
-        "status": _array(job.status for job in jobs),
+        "time_requested": of_jobs("limit"),
+        "memory_requested": np.floor(_per_processor(of_jobs("memory_asked"), each)),
+        "status": of_jobs("status"),
     }
-    names = _numbered(jobs, shape, columns)
-    _chain(jobs, columns)
-    peak = _peak(jobs, used)
-    procs = shape.machine_procs or peak.procs
-    lines = _header(jobs, shape, procs, hosts, names["queue"], columns)
-    if not shape.is_anonymous:
-        lines += _legend(names)
+    numbers: dict[str, dict[str, int]] = {}
+    for column, attribute in (("user", "user"), ("group", "group"), ("executable", "name"), ("queue", "queue")):
+        is_hidden = options.is_anonymous and (column != "queue" or options.has_anonymous_queues)
+        names = [getattr(job, attribute) for job in jobs]
+        numbers[column] = numbers_of(names, column, options.key if is_hidden else None)
+        columns[column] = np.array([numbers[column].get(name, -1) for name in names])
+    columns["partition"] = columns["queue"]
+    columns["preceding_job"], columns["think_time"] = _attempts_before(jobs)
+    # The time of a suspension is unknown, only its length: a suspended job counts for the second after its start.
+    held_until = np.where(of_jobs("suspended") <= 0, end, np.minimum(end, start + 1))
+    ran = used > 0
+    peak = most_at_once(start[ran], held_until[ran], used[ran])
+    peak = peak if peak.procs else Peak(1, int(start.max()))
+    procs = options.machine_procs or peak.procs
+
+    of_unit = "hosts" if unit == "nodes" else "cores"
+    inferred = f"inferred: most {of_unit} allocated at once"
+    how = f"given; a processor is one of the {of_unit}" if options.machine_procs else inferred
+    lines = [
+        "Version: 2.2", f"Computer: {computer}", f"Installation: {options.installation or 'not stated'}",
+        "Conversion: qbatch import", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}",
+        f"Preemption: {'TS' if any(job.suspended > 0 for job in jobs) else 'No'}",
+        f"UnixStartTime: {submit.min()}", f"TimeZoneString: {zone.key}", f"StartTime: {_date(submit.min(), zone)}",
+        f"EndTime: {_date(end.max(), zone)}",
+    ]  # fmt: skip
+    if unit == "nodes":
+        lines.append(f"MaxNodes: {procs}")
+    elif hosts:
+        lines.append(f"MaxNodes: {hosts} (inferred: hosts seen)")
+    queues = numbers["queue"]
+    lines += [f"MaxProcs: {procs} ({how})", f"MaxRuntime: {columns['run'].max()}", f"MaxQueues: {len(queues)}"]
+    for name, number in sorted(queues.items(), key=lambda item: item[1]):
+        shown = f"queue-{number}" if options.has_anonymous_queues else name
+        lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
+    lines += [f"Note: {note}" for note in (*options.notes, *(each.note for each in left_out))]
+    if not options.is_anonymous:
+        for kind in ("user", "group"):
+            lines += [f"Note: {kind} {number} is {name}" for name, number in numbers[kind].items()]
+    counts = {kind: len(of_kind) for kind, of_kind in numbers.items()}
     return ImportedLog(
-        lines, {name: compact(columns[name]) for name in FIELDS}, procs, shape.machine_procs is not None,
-        {kind: len(numbers) for kind, numbers in names.items()}, peak, shape.left_out,
-    )  # fmt: skip
-
-
-def _array(values: object) -> Column:
-    return np.fromiter(values, np.int64)  # type: ignore[call-overload, no-any-return]
+        [f"; {_one_line(line)}" for line in lines], {name: compact(columns[name]) for name in FIELDS}, procs, counts, peak
+    )
 
 
 def _per_processor(values: Column, procs: Column) -> Column:
@@ -92,24 +206,8 @@ def _per_processor(values: Column, procs: Column) -> Column:
     return np.where(known, np.round(values / np.maximum(procs, 1), 6), -1.0)
 
 
-def _numbered(jobs: Sequence[AccountingRecord], shape: LogShape, columns: dict[str, Column]) -> dict[str, dict[str, int]]:
-    """Fill in the columns of names; return the numbers by kind of name."""
-    key = shape.key if shape.is_anonymous else None
-    queue_key = key if shape.has_anonymous_queues else None
-    found: dict[str, dict[str, int]] = {}
-    for column, attribute, its_key in (
-        ("user", "user", key), ("group", "group", key), ("executable", "name", key), ("queue", "queue", queue_key),
-    ):  # fmt: skip
-        names = [getattr(job, attribute) for job in jobs]
-        numbers = numbers_of(names, column, its_key)
-        columns[column] = _array(numbers.get(name, -1) for name in names)
-        found[column] = numbers
-    columns["partition"] = columns["queue"]
-    return found
-
-
-def _chain(jobs: Sequence[AccountingRecord], columns: dict[str, Column]) -> None:
-    """Fill in the preceding job and the think time of attempts after a requeue."""
+def _attempts_before(jobs: Sequence[AccountingRecord]) -> tuple[Column, Column]:
+    """Return the preceding job and the think time of attempts after a requeue, -1 for other jobs."""
     preceding, think = np.full(len(jobs), -1), np.full(len(jobs), -1)
     places = {id(job): place for place, job in enumerate(jobs)}
     for place, job in enumerate(jobs):
@@ -117,59 +215,7 @@ def _chain(jobs: Sequence[AccountingRecord], columns: dict[str, Column]) -> None
         if before is not None and before < place:
             preceding[place] = before + 1
             think[place] = max(job.submit - jobs[before].end, 0)
-    columns["preceding_job"], columns["think_time"] = preceding, think
-
-
-def _peak(jobs: Sequence[AccountingRecord], used: Column) -> Peak:
-    """Return the most processors allocated at once, ends before starts, and at least those of the widest job.
-
-    The time of a suspension is unknown, only its length: a suspended job counts for the second after its start.
-    """
-    start, end = _array(job.start for job in jobs), _array(job.end for job in jobs)
-    is_whole = _array(job.suspended for job in jobs) <= 0
-    ran = used > 0
-    peak = most_at_once(start[ran], np.where(is_whole, end, np.minimum(end, start + 1))[ran], used[ran])
-    return peak if peak.procs else Peak(1, int(start.max()))
-
-
-def _header(
-    jobs: Sequence[AccountingRecord],
-    shape: LogShape,
-    procs: int,
-    hosts: int,
-    queues: dict[str, int],
-    columns: dict[str, Column],
-) -> list[str]:
-    submits, ends = [jobs[0].submit, jobs[-1].submit], max(job.end for job in jobs)
-    unit = "hosts" if shape.unit == "nodes" else "cores"
-    how = (
-        f"given; a processor is one of the {unit}" if shape.machine_procs else f"inferred: most {unit} allocated at once"
-    )
-    preemption = "TS" if any(job.suspended > 0 for job in jobs) else "No"
-    lines = [
-        "Version: 2.2", f"Computer: {shape.computer}", f"Installation: {shape.installation}",
-        "Conversion: qbatch import", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}", f"Preemption: {preemption}",
-        f"UnixStartTime: {min(submits)}", f"TimeZoneString: {shape.zone.key}", f"StartTime: {_date(min(submits), shape.zone)}",
-        f"EndTime: {_date(ends, shape.zone)}",
-    ]  # fmt: skip
-    nodes = procs if shape.unit == "nodes" else hosts
-    if nodes:
-        lines.append(f"MaxNodes: {nodes}" if shape.unit == "nodes" else f"MaxNodes: {nodes} (inferred: hosts seen)")
-    lines += [f"MaxProcs: {procs} ({how})", f"MaxRuntime: {int(columns['run'].max())}", f"MaxQueues: {len(queues)}"]
-    for number, name in sorted((number, name) for name, number in queues.items()):
-        shown = f"queue-{number}" if shape.has_anonymous_queues else name
-        lines += [f"Queue: {number} {shown}", f"Partition: {number} {shown}"]
-    lines += [f"Note: {note}" for note in (*shape.notes, *(each.note for each in shape.left_out))]
-    return [f"; {_one_line(line)}" for line in lines]
-
-
-def _legend(names: dict[str, dict[str, int]]) -> list[str]:
-    """Return the lines with the numbers of users and groups."""
-    return [
-        f"; Note: {kind} {number} is {_one_line(name)}"
-        for kind in ("user", "group")
-        for name, number in names[kind].items()
-    ]
+    return preceding, think
 
 
 def _one_line(text: str) -> str:
@@ -178,4 +224,4 @@ def _one_line(text: str) -> str:
 
 
 def _date(at: int, zone: ZoneInfo) -> str:
-    return datetime.fromtimestamp(at, UTC).astimezone(zone).strftime("%a %b %d %H:%M:%S %Z %Y")
+    return datetime.fromtimestamp(int(at), UTC).astimezone(zone).strftime("%a %b %d %H:%M:%S %Z %Y")

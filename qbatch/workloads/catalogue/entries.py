@@ -19,14 +19,7 @@ _SIGNS = re.compile(r"[^a-z0-9]")
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of a log.
-
-    Attributes:
-        kind: one of ``KINDS``.
-        file: its name in the archive, packed.
-        jobs: the number of its rows, None if unknown.
-        bytes, sha256: of the packed file; None if unknown.
-    """
+    """A file of a log: one of ``KINDS``, its name in the archive, the number of its rows; facts about the packed file."""
 
     kind: str
     file: str
@@ -39,13 +32,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A log of the archive; unknown facts are None.
 
     Attributes:
-        name: the name by which it is requested.
         folder: the folder of its files, below the archive's address.
         source: the source of the facts.
-        system, installation, processors: the machine.
         since, until: first and last month, as ``1996-09``.
         acknowledge: the people to thank.  citation, licence: other conditions of use.
-        note: remarks.
         version: its files, the recommended one first.
     """
 
@@ -110,10 +100,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             guess = suggestion(wanted, by_plain)
             near = f"; did you mean {by_plain[guess.split(chr(39))[1]]}?" if guess else ""
         raise UsageError(f"{name[:60]!r}: the catalogue has no such log{near} (qbatch trace catalogue lists them)")
-
-    def path(self, entry: Entry, version: Version) -> str:
-        """Return the path of a file below the address of the archive or of a mirror."""
-        return f"{entry.folder}/{version.file}"
 
 
 def _plain(name: str) -> str:

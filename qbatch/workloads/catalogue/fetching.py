@@ -1,4 +1,8 @@
-"""From the archive, or a mirror, to the cache: a log is downloaded whole, checked, and only then given its name.
+"""Fetched logs: a folder of this user, and the download into it from the archive or a mirror.
+
+A log is downloaded whole, checked, and only then given its name, which is that in the archive.  ``checksums.json`` next to the
+logs keeps, for a file without a known checksum, the one that it had at first use; later uses must match it.  ``partial`` holds
+unfinished downloads; its contents while the lock is free were left by a process that died, and are removed.
 
 The bytes are taken as they are sent: a server may declare that the content of a packed file is encoded; it would be unpacked on
 the way, and no checksum would match.
@@ -6,41 +10,118 @@ the way, and no checksum would match.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any
+
+import msgspec
 
 from qbatch.distribution import install_command
 from qbatch.model.errors import InputError, OutputError, UsageError
-from qbatch.workloads.catalogue.cache import Cache, sha256_of
 from qbatch.workloads.catalogue.entries import Catalogue, Entry, Version
 from qbatch.workloads.log import FIELDS
 
+CHECKSUMS = "checksums.json"
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = 30.0
 
+FetchProgress = Callable[[int, int], None]
+"""Called with the number of bytes in total (0: unknown) and the number that has just arrived."""
 
-class FetchProgress(Protocol):
-    """Called with the number of bytes in total (0: unknown) and the number that has just arrived."""
+_CHECKSUMS = msgspec.json.Decoder(dict[str, Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]])
 
-    def __call__(self, total: int, more: int) -> None:
-        """Record the progress."""
+
+class Cache:
+    """The folder of fetched logs, which need not exist yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, version: Version) -> Path:
+        """Return the path of the file of a version, whether it exists or not."""
+        return self.folder / version.file
+
+    def checksum(self, version: Version) -> str | None:
+        """Return the SHA-256 that a file must have: the catalogue's, else the pinned one; None for neither.
+
+        Raises:
+            InputError: ``checksums.json`` is damaged, and the catalogue has no checksum of the file.
+        """
+        return version.sha256 or self._pinned().get(version.file)
+
+    def holds(self, version: Version) -> bool:
+        """Return whether the file exists with the checksum that it must have."""
+        path = self.path(version)
+        wanted = self.checksum(version)
+        return wanted is not None and path.is_file() and sha256_of(path) == wanted
+
+    def pin(self, version: Version, sha256: str) -> None:
+        """Keep the checksum of a file without a known one."""
+        text = json.dumps(self._pinned() | {version.file: sha256}, indent=2, sort_keys=True) + "\n"
+        handle, partial = tempfile.mkstemp(prefix=".checksums.", dir=self.folder)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(partial, self.folder / CHECKSUMS)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(partial)
+            raise
+
+    @contextmanager
+    def fetching(self) -> Iterator[Path]:
+        """Let one process at a time fetch; yield an empty folder for its downloads, which is removed afterwards.
+
+        Raises:
+            OutputError: the folder cannot be made or written.
+        """
+        partial = self.folder / "partial"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with open(self.folder / ".lock", "a+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                try:
+                    shutil.rmtree(partial, ignore_errors=True)
+                    partial.mkdir(exist_ok=True)
+                    yield partial
+                finally:
+                    shutil.rmtree(partial, ignore_errors=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OutputError(f"{self.folder}: cannot be written ({reason}); set QBATCH_CACHE to another folder") from error
+
+    def _pinned(self) -> dict[str, str]:
+        """Return the pinned checksums; a damaged file is refused: without it any log would be accepted."""
+        path = self.folder / CHECKSUMS
+        try:
+            return _CHECKSUMS.decode(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{path}: is damaged ({error}); nothing was changed; repair it, or remove it with the logs that it pinned"
+            ) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetch(
-    catalogue: Catalogue,
-    entry: Entry,
-    version: Version,
-    cache: Cache,
-    *,
-    mirror: str | None = None,
-    timeout_s: float = TIMEOUT_S,
-    progress: FetchProgress | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> Path:
+    catalogue: Catalogue, entry: Entry, version: Version, cache: Cache, *, mirror: str | None = None,
+    timeout_s: float = TIMEOUT_S, progress: FetchProgress | None = None, say: Callable[[str], None] = lambda text: None,
+) -> Path:  # fmt: skip
     """Return the file of a log, from the cache if it is there, else downloaded into it.
 
     Args:
@@ -57,40 +138,39 @@ def fetch(
         UsageError: the mirror is not an address, or the extra ``catalogue`` is not installed.
         OutputError: the cache cannot be written, or a folder has the name of the file.
     """
-    if cache.path(version).is_dir():
-        raise OutputError(f"{cache.path(version)}: is a folder; remove it, or set QBATCH_CACHE to another folder")
-    if cache.holds(version) or _adopted(cache, version, say):
-        return cache.path(version)
-    address = f"{_base(mirror or catalogue.archive)}/{catalogue.path(entry, version)}"
+    path = cache.path(version)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; remove it, or set QBATCH_CACHE to another folder")
+    if cache.holds(version):
+        return path
+    if cache.checksum(version) is None and path.is_file() and not _why_no_log(path):
+        # A whole file without a checksum was put there by a user.
+        with cache.fetching():
+            _pin(cache, version, sha256_of(path), say)
+        return path
+    base = mirror or catalogue.archive
+    if not base.startswith(("http://", "https://")):
+        raise UsageError(f"mirror {base!r}: write an address that begins with http:// or https://")
+    address = f"{base.rstrip('/')}/{entry.folder}/{version.file}"
     _pooch()
     with cache.fetching() as partial:
         if cache.holds(version):  # another process fetched it while this one waited for the lock
-            return cache.path(version)
+            return path
         known = cache.checksum(version)
-        if cache.path(version).is_file():
-            say(f"note: {cache.path(version)} is damaged; it is fetched again")
+        if path.is_file():
+            say(f"note: {path} is damaged; it is fetched again")
         found = _download(address, partial, version, timeout_s, progress)
         sha256 = sha256_of(found)
         if known is not None and sha256 != known:
-            whose = "the catalogue's" if version.sha256 else "the one pinned when it was first fetched"
-            raise InputError(
-                f"{address}: has the sha256 {sha256}, not {whose}, {known}; nothing was kept; fetch it again, or try --mirror URL"
-            )
+            origin = "the catalogue's" if version.sha256 else "the one pinned when it was first fetched"
+            wrong = f"{address}: has the sha256 {sha256}, not {origin}, {known}"
+            raise InputError(f"{wrong}; nothing was kept; fetch it again, or try --mirror URL")
         if known is None:
             if reason := _why_no_log(found):
                 raise InputError(f"{address}: {reason}; nothing was kept; try --mirror URL")
             _pin(cache, version, sha256, say)
-        return cache.keep(found, version)
-
-
-def _adopted(cache: Cache, version: Version, say: Callable[[str], None]) -> bool:
-    """Accept a whole file that is in the cache without a checksum, because a user put it there."""
-    path = cache.path(version)
-    if cache.checksum(version) is not None or not path.is_file() or _why_no_log(path):
-        return False
-    with cache.fetching():
-        _pin(cache, version, sha256_of(path), say)
-    return True
+        os.replace(found, path)
+    return path
 
 
 def _pin(cache: Cache, version: Version, sha256: str, say: Callable[[str], None]) -> None:
@@ -98,19 +178,11 @@ def _pin(cache: Cache, version: Version, sha256: str, say: Callable[[str], None]
     say(f"note: the catalogue has no checksum of {version.file}; pinned on first use: sha256 {sha256}")
 
 
-def _base(address: str) -> str:
-    if not address.startswith(("http://", "https://")):
-        raise UsageError(f"mirror {address!r}: write an address that begins with http:// or https://")
-    return address.rstrip("/")
-
-
 def _pooch() -> Any:
     try:
         import pooch
     except ImportError:
-        raise UsageError(
-            f"fetching a log takes pooch: {install_command('catalogue')}"
-        ) from None
+        raise UsageError(f"fetching a log takes pooch: {install_command('catalogue')}") from None
     return pooch
 
 
@@ -124,8 +196,8 @@ def _download(address: str, folder: Path, version: Version, timeout_s: float, pr
 
         with requests.get(url, stream=True, timeout=timeout_s, headers={"Accept-Encoding": "identity"}) as response:
             response.raise_for_status()
-            said = response.headers.get("content-length") or ""
-            total = int(said) if said.isascii() and said.isdigit() else 0
+            length = response.headers.get("content-length") or ""
+            total = int(length) if length.isascii() and length.isdigit() else 0
             came = 0
             with open(output_file, "wb") as file:
                 for chunk in response.raw.stream(CHUNK_BYTES, decode_content=False):
@@ -190,14 +262,10 @@ def _why_no_log(path: Path) -> str | None:
                 pass
     except (OSError, EOFError, zlib.error) as error:
         return f"is not a whole gzip file ({error})"
-    return None if _is_of_a_log(first) else "contains no log (its first line is neither a comment nor a job)"
-
-
-def _is_of_a_log(line: bytes) -> bool:
-    """Return whether a line is a comment of a log, or the numbers of a job."""
-    if line.lstrip().startswith((b";", b"#")):
-        return True
     try:
-        return len([float(each) for each in line.split()]) >= len(FIELDS)
+        is_job = len([float(each) for each in first.split()]) >= len(FIELDS)
     except ValueError:
-        return False
+        is_job = False
+    if is_job or first.lstrip().startswith((b";", b"#")):
+        return None
+    return "contains no log (its first line is neither a comment nor a job)"

@@ -39,7 +39,7 @@ _TERMS = np.array([1.0 / (2 * term + 1) for term in range(13)])
 
 @kernel
 def ln(x: float) -> float:
-    """Return the natural logarithm of a positive number, equal to the bit to :func:`qbatch.workloads.portable.ln`."""
+    """Return the natural logarithm of a positive number, equal to the bit to :func:`qbatch.workloads.draws.ln`."""
     mantissa, exponent = math.frexp(x)
     if mantissa < _SQRT_HALF:
         mantissa, exponent = mantissa * 2.0, exponent - 1

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbatch.workloads.draws import Draws
+from qbatch.workloads.draws import Draws, exp, ln
 from qbatch.workloads.log import Column
 from qbatch.workloads.origin2000 import tables
-from qbatch.workloads.portable import exp, ln
 
 RUN_TILTS = (-3.0, 6.0)
 MEMORY_TILTS = (-6.0, 12.0)

@@ -8,32 +8,22 @@ Source: Islam, Balaji, Sadayappan and Panda 2003, section 4; docs/spec/papers.md
 ``tsafrir``; resampled weeks and users: ``resampling``.
 """
 
-from qbatch.workloads.transform.deadlines import ARTIFICIAL, ASKED, DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.estimates import exact_estimates, users_estimates
-from qbatch.workloads.transform.load import duplicated, expanded, sized, taken
+from qbatch.workloads.transform.deadlines import (
+    ARTIFICIAL,
+    ASKED,
+    DeadlineLog,
+    read_deadlines,
+    with_artificial,
+    with_deadlines,
+    write_deadlines,
+)
+from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, sized, taken, users_estimates
 from qbatch.workloads.transform.packed import packed_set
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
-from qbatch.workloads.transform.side_file import read_deadlines, write_deadlines
 from qbatch.workloads.transform.steps import STEPS, Step, read_steps
 
 __all__ = [
-    "ARTIFICIAL",
-    "ASKED",
-    "RESAMPLINGS",
-    "STEPS",
-    "DeadlineLog",
-    "Step",
-    "duplicated",
-    "exact_estimates",
-    "expanded",
-    "packed_set",
-    "read_deadlines",
-    "read_steps",
-    "resampled",
-    "sized",
-    "taken",
-    "users_estimates",
-    "with_artificial",
-    "with_deadlines",
-    "write_deadlines",
-]
+    "ARTIFICIAL", "ASKED", "RESAMPLINGS", "STEPS", "DeadlineLog", "Step", "duplicated", "exact_estimates", "expanded",
+    "packed_set", "read_deadlines", "read_steps", "resampled", "sized", "taken", "users_estimates", "with_artificial",
+    "with_deadlines", "write_deadlines",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Steps that choose jobs and change how much work they bring.
+"""Steps that choose jobs and change how much work they bring, or the users' requested times.
 
 Rows that no replay would run (no processors, no run time) are not changed, and are never duplicated.
 """
@@ -14,6 +14,7 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads.draws import Draws
 from qbatch.workloads.header import parse_header
 from qbatch.workloads.log import FIELDS, Column, Log, compact, in_order
+from qbatch.workloads.tsafrir import tsafrir_estimates
 
 THOUSAND = 1000
 """Factors are whole thousandths: 1.4 is 1,400."""
@@ -109,3 +110,28 @@ def duplicated(log: Log, load: float, seed: int) -> Log:
     copies["job"] = int(np.asarray(log["job"]).max()) + 1 + np.arange(count)
     columns = {name: np.concatenate([np.asarray(log[name]), copies[name]]) for name in FIELDS}
     return changed(log, columns, f"duplicate: load={load:g}, seed={seed}")
+
+
+def exact_estimates(log: Log) -> Log:
+    """Return the log with every estimate equal to the run time."""
+    columns = dict(log.columns) | {"time_requested": np.maximum(log["run"], 0)}
+    return changed(log, columns, "estimates: exact")
+
+
+def users_estimates(log: Log, *, seed: int, largest_s: int | None = None) -> Log:
+    """Return the log with estimates of the model of Tsafrir, Etsion and Feitelson instead of its own.
+
+    Rows that no replay would run keep theirs.
+
+    Args:
+        seed: a whole number >= 0.
+        largest_s: the largest estimate in seconds; None: the least whole hour that no run exceeds.
+
+    Raises:
+        UsageError: see ``tsafrir_estimates``: a job runs longer than ``largest_s``, or too many run long.
+    """
+    rows = np.flatnonzero(can_run(log))
+    estimate = np.array(log["time_requested"], np.float64)
+    estimate[rows] = tsafrir_estimates(np.asarray(log["run"])[rows], seed=seed, largest_s=largest_s)
+    said = "" if largest_s is None else f", max={largest_s}"
+    return changed(log, dict(log.columns) | {"time_requested": estimate}, f"estimates: model=tsafrir{said}, seed={seed}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from qbatch.model.errors import UsageError
 from qbatch.workloads.draws import Draws
-from qbatch.workloads.generate import log_of
+from qbatch.workloads.generate import generated_log
 from qbatch.workloads.transform.deadlines import DeadlineLog
 from qbatch.workloads.transform.load import THOUSAND, thousandths
 
@@ -48,7 +48,7 @@ def packed_set(kind: str, *, procs: int, span_s: int, slack: float, seed: int) -
         "time_requested": run, "status": np.ones(len(pieces), np.int64),
     }  # fmt: skip
     command = f"qbatch transform packed:kind={kind},procs={procs},span={span_s},slack={slack:g} --seed {seed}"
-    log = log_of({name: column[order] for name, column in columns.items()}, len(pieces), procs, command)
+    log = generated_log("generated", command, {name: column[order] for name, column in columns.items()}, procs=procs)
     return DeadlineLog(log, deadline[order])
 
 

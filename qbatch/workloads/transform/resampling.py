@@ -21,22 +21,98 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 
 from qbatch.model.errors import InputError, UsageError, suggestion
 from qbatch.workloads.draws import Draws
-from qbatch.workloads.header import parse_header
-from qbatch.workloads.local_clock import LocalClock
-from qbatch.workloads.log import Column, Log, counted
+from qbatch.workloads.header import Header, parse_header
+from qbatch.workloads.log import Column, Log, counted, log_zone
 from qbatch.workloads.transform.load import changed, rows_of
 
 DAY_S = 86_400
+_SPAN_MAX_S = 400 * 366 * DAY_S
+
+
+@dataclass(frozen=True)
+class LocalClock:
+    """The clock of a log.  Its local seconds count from the midnight (of local time) of a day before the log's second 0.
+
+    Attributes:
+        changes: log seconds at which the clock is set forward or back, ascending.
+        offsets: the additions to log seconds before the first change, between changes, and after the last one.
+    """
+
+    changes: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    @classmethod
+    def of(cls, header: Header, first: float, last: float) -> LocalClock:
+        """Return the clock by UnixStartTime and TimeZoneString, for log seconds from ``first`` to ``last`` and a month more.
+
+        Without UnixStartTime the log's second 0 is midnight.  An unknown zone counts as UTC.
+        """
+        start = header.unix_start_time
+        if start is None:
+            return cls((), (0,))
+        zone = log_zone(header)
+        base = start // DAY_S * DAY_S  # midnight, UTC, of the day of second 0
+
+        def offset(second: int) -> int:
+            delta = datetime.fromtimestamp(start + second, UTC).astimezone(zone).utcoffset()
+            return start - base + round((delta or timedelta()).total_seconds())
+
+        begin, end = int(first) - 2 * DAY_S, int(last) + 31 * DAY_S
+        try:
+            if end - begin > _SPAN_MAX_S:
+                return cls((), (offset(int(first)),))
+            days = [offset(second) for second in range(begin, end, DAY_S)]
+            changes, offsets = [], [days[0]]
+            for place, (before, after) in enumerate(pairwise(days)):
+                if before != after:
+                    changes.append(_change(offset, begin + place * DAY_S, before))
+                    offsets.append(after)
+        except (OverflowError, ValueError, OSError):
+            return cls((), (start - base,))
+        return cls(tuple(changes), tuple(offsets))
+
+    def local(self, seconds: Column) -> Column:
+        """Return the local seconds of log seconds."""
+        place = np.searchsorted(np.array(self.changes, np.int64), seconds, side="right")
+        return np.asarray(seconds + np.array(self.offsets, np.int64)[place])
+
+    def instants(self, local: Column) -> Column:
+        """Return the log seconds of local seconds.
+
+        In an hour that occurs twice the first is meant; an hour that is skipped counts as the one after it.
+        """
+        from_local = [
+            change + max(offsets) for change, offsets in zip(self.changes, pairwise(self.offsets), strict=True)
+        ]
+        place = np.searchsorted(np.array(from_local, np.int64), local, side="right")
+        return np.asarray(local - np.array(self.offsets, np.int64)[place])
+
+
+def _change(offset: Callable[[int], int], low: int, before: int) -> int:
+    """Return the first second of a day, after ``low``, at which the offset is no longer ``before``."""
+    high = low + DAY_S
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if offset(middle) == before else (low, middle)
+    return high
+
+
 WEEK_S = 7 * DAY_S
 WEEKS_MAX = 100_000
 
 _WEEK_STREAM, _USER_STREAM = 8, 9
 _WITHOUT_USER = -1
+
+
+RESAMPLINGS = ("weeks", "users")
+"""The ways to resample."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +156,18 @@ def resampled(log: Log, how: str, seed: int) -> Log:
     if seed < 0:
         raise UsageError(f"resampling: the seed is {seed}; use 0 or more")
     weeks = _weeks_of(log, how)
-    drawn, said = RESAMPLINGS[how].draw(log, weeks, seed)
+    drawn, said = (_draw_weeks if how == "weeks" else _draw_users)(log, weeks, seed)
     rows = weeks.rows[drawn.places]
     if not len(rows):
         raise InputError(f"{log.name}: the weeks drawn with seed {seed} have no job, as most of its weeks; take another seed")
-    days = _days_before(weeks)
-    submit = _instants(log, weeks, drawn, rows, days)
+    # The log begins whole days earlier if its first midnight would be before second 0.
+    midnight = int(weeks.clock.instants(np.array([weeks.start], np.int64))[0])
+    days = max(-(midnight // DAY_S), 0)
+    # A job that is not moved keeps its own instant, also in an hour that occurs twice.
+    is_moved = drawn.local != weeks.local[drawn.places]
+    moved = weeks.clock.instants(drawn.local + weeks.start)
+    submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows]) + days * DAY_S
+    submit = np.round(submit, 6) if submit.dtype.kind == "f" else submit
     # Order of submission; jobs of one instant as in the log, and copy by copy.
     order = np.lexsort((drawn.copy, rows, submit))
     rows = rows[order]
@@ -98,37 +180,13 @@ def resampled(log: Log, how: str, seed: int) -> Log:
         columns["think_time"] = np.where(before > 0, columns["think_time"], -1)
         said += f"; {counted(dropped, 'preceding job', 'preceding jobs')} dropped"
     note = f"resampled by {how}, seed={seed}: {said}; of the log with sha256 {log.sha256}"
-    return changed(_begun_earlier(log, days), columns, note)
-
-
-def _instants(log: Log, weeks: _Weeks, drawn: _DrawnWeeks, rows: Column, days: int) -> Column:
-    """Return the submissions in seconds of a log that begins ``days`` earlier.
-
-    A job that is not moved keeps its own instant, also in an hour that occurs twice.
-    """
-    moved = weeks.clock.instants(drawn.local + weeks.start)
-    is_moved = drawn.local != weeks.local[drawn.places]
-    submit = np.where(is_moved, moved, np.asarray(log["submit"])[rows]) + days * DAY_S
-    return np.round(submit, 6) if submit.dtype.kind == "f" else submit
-
-
-def _days_before(weeks: _Weeks) -> int:
-    """Return the number of whole days by which the log must begin earlier, so that its first midnight is not before second 0."""
-    midnight = int(weeks.clock.instants(np.array([weeks.start], np.int64))[0])
-    return max(-(midnight // DAY_S), 0)
-
-
-def _begun_earlier(log: Log, days: int) -> Log:
-    """Return a log with its second 0 ``days`` days earlier; the text of its StartTime would be wrong, and is left out."""
     start = log.header.unix_start_time
-    if days == 0 or start is None:
-        return log
-    kept = []
-    for line in log.header.lines:
-        said = parse_header([line])
-        if said.unix_start_time is None and said.start_time is None:
-            kept.append(line)
-    return replace(log, header=parse_header([*kept, f"; UnixStartTime: {start - days * DAY_S}"]))
+    if days and start is not None:
+        # The text of the StartTime would be wrong, and is left out.
+        parsed = [(line, parse_header([line])) for line in log.header.lines]
+        kept = [line for line, own in parsed if own.unix_start_time is None and own.start_time is None]
+        log = replace(log, header=parse_header([*kept, f"; UnixStartTime: {start - days * DAY_S}"]))
+    return changed(log, columns, note)
 
 
 def _weeks_of(log: Log, how: str) -> _Weeks:
@@ -226,21 +284,3 @@ def _preceding(log: Log, rows: Column, copy: Column) -> tuple[Column | None, int
     # A job that was earlier in the log and comes later now is no predecessor; nor is the job itself.
     is_kept &= (job < np.arange(len(rows))) | (wanted > rows)
     return np.where(is_kept, job + 1, -1), int(((before[rows] > 0) & ~is_kept).sum())
-
-
-Draw = Callable[[Log, _Weeks, int], tuple[_DrawnWeeks, str]]
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """A way to resample: what it draws, in words and as a function."""
-
-    meaning: str
-    draw: Draw
-
-
-RESAMPLINGS: dict[str, Resampling] = {
-    "weeks": Resampling("whole weeks, as many as the log has, one after another", _draw_weeks),
-    "users": Resampling("users, as many as the log has, each with all its jobs; again: whole weeks later", _draw_users),
-}
-"""The ways by name."""

@@ -12,8 +12,7 @@ from typing import Any
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.workloads.log import Column, Log
 from qbatch.workloads.transform.deadlines import DeadlineLog, with_artificial, with_deadlines
-from qbatch.workloads.transform.estimates import exact_estimates, users_estimates
-from qbatch.workloads.transform.load import duplicated, expanded, taken
+from qbatch.workloads.transform.load import duplicated, exact_estimates, expanded, taken, users_estimates
 from qbatch.workloads.transform.resampling import RESAMPLINGS, resampled
 
 Reference = Callable[[Log], Column]
@@ -44,19 +43,15 @@ class Step:
         return [*self.parameters, *self.optional]
 
 
-def _loads(change: Callable[[Log], Log]) -> Callable[[DeadlineLog], DeadlineLog]:
-    """Return a change of a log as a change of a log that has no deadlines yet."""
-
-    def make(log: DeadlineLog) -> DeadlineLog:
-        if (log.deadline >= 0).any():
-            raise UsageError("deadlines come last: put steps that change jobs or the load before them")
-        return DeadlineLog.without(change(log.log))
-
-    return make
+def _changed(log: DeadlineLog, change: Callable[[Log], Log]) -> DeadlineLog:
+    """Return a log that has no deadlines yet, changed."""
+    if (log.deadline >= 0).any():
+        raise UsageError("deadlines come last: put steps that change jobs or the load before them")
+    return DeadlineLog.without(change(log.log))
 
 
 def _take(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
-    return _loads(lambda each: taken(each, skip=_whole("take", "skip", given), first=_whole("take", "first", given)))(log)
+    return _changed(log, lambda each: taken(each, skip=_whole("take", "skip", given), first=_whole("take", "first", given)))
 
 
 def _deadlines(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
@@ -68,55 +63,45 @@ def _estimates(log: DeadlineLog, given: Given, seed: int, reference: Reference) 
     if given["model"] == "tsafrir":
         largest_s = _whole("estimates", "max", given) if "max" in given else None
         own_seed = _whole("estimates", "seed", given) if "seed" in given else seed
-        return _loads(lambda each: users_estimates(each, seed=own_seed, largest_s=largest_s))(log)
+        return _changed(log, lambda each: users_estimates(each, seed=own_seed, largest_s=largest_s))
     for name in ("max", "seed"):
         if name in given:
             raise UsageError(f"estimates: {name} goes with model=tsafrir")
-    return _loads(exact_estimates)(log)
+    return _changed(log, exact_estimates)
 
 
 def _resample(log: DeadlineLog, given: Given, seed: int, reference: Reference) -> DeadlineLog:
     own_seed = _whole("resample", "seed", given) if "seed" in given else seed
-    return _loads(lambda each: resampled(each, given["by"], own_seed))(log)
+    return _changed(log, lambda each: resampled(each, given["by"], own_seed))
 
 
 STEPS: dict[str, Step] = {
     "take": Step(_take, "FIRST jobs that can run, after SKIP of them", {"skip": 0, "first": 0}),
     "estimates": Step(
-        _estimates,
-        "estimates become the run times; model=tsafrir: what users would request, at most MAX seconds",
-        {"model": "exact"},
-        optional=("max", "seed"),
-        words={"model": ("exact", "tsafrir")},
+        _estimates, "estimates become the run times; model=tsafrir: what users would request, at most MAX seconds",
+        {"model": "exact"}, optional=("max", "seed"), words={"model": ("exact", "tsafrir")},
     ),
     "duplicate": Step(
-        lambda log, given, seed, reference: _loads(lambda each: duplicated(each, given["load"], seed))(log),
-        "jobs are submitted twice until the load is LOAD times as high (1 to 2), nested",
-        {"load": None},
+        lambda log, given, seed, reference: _changed(log, lambda each: duplicated(each, given["load"], seed)),
+        "jobs are submitted twice until the load is LOAD times as high (1 to 2), nested", {"load": None},
     ),
     "expand": Step(
-        lambda log, given, seed, reference: _loads(lambda each: expanded(each, given["load"]))(log),
-        "run times and estimates become LOAD times as long",
-        {"load": None},
+        lambda log, given, seed, reference: _changed(log, lambda each: expanded(each, given["load"])),
+        "run times and estimates become LOAD times as long", {"load": None},
     ),
     "resample": Step(
-        _resample,
-        "BY weeks or users, as many as the log has, drawn with replacement; jobs keep weekday and hour",
-        {"by": "weeks"},
-        optional=("seed",),
-        words={"by": tuple(RESAMPLINGS)},
+        _resample, "BY weeks or users, as many as the log has, drawn with replacement; jobs keep weekday and hour",
+        {"by": "weeks"}, optional=("seed",), words={"by": RESAMPLINGS},
     ),
     "deadlines": Step(
-        _deadlines,
-        "a SHARE of the jobs gets the deadline submission + max(run, (1 - STRINGENCY) x response under EASY)",
+        _deadlines, "a SHARE of the jobs gets the deadline submission + max(run, (1 - STRINGENCY) x response under EASY)",
         {"stringency": None, "share": 1.0},
     ),
     "artificial": Step(
         lambda log, given, seed, reference: with_artificial(log, factor=given["factor"]),
-        "jobs without a deadline get submission + max(24 h, FACTOR x estimate)",
-        {"factor": 5.0},
+        "jobs without a deadline get submission + max(24 h, FACTOR x estimate)", {"factor": 5.0},
     ),
-}
+}  # fmt: skip
 """The steps by name."""
 
 
@@ -145,18 +130,18 @@ def read_steps(texts: list[str]) -> list[tuple[Step, Given]]:
             if not sign or key not in step.names:
                 known = ", ".join(step.names)
                 raise UsageError(f"step {text!r}: {pair!r} is no parameter of it{suggestion(key, step.names)} ({known})")
-            given[key] = _word(value, text, key, step.words[key]) if key in step.words else _number(value, text, key)
+            if key not in step.words:
+                given[key] = _number(value, text, key)
+            elif value in (words := step.words[key]):
+                given[key] = value
+            else:
+                near = suggestion(value, words)
+                raise UsageError(f"step {text!r}: {key}={value[:40]} is none of {', '.join(words)}{near}")
         missing = [key for key in step.parameters if key not in given]
         if missing:
             raise UsageError(f"step {text!r}: {missing[0]} is missing; write {name}:{missing[0]}=NUMBER")
         found.append((step, given))
     return found
-
-
-def _word(value: str, text: str, key: str, words: tuple[str, ...]) -> str:
-    if value not in words:
-        raise UsageError(f"step {text!r}: {key}={value[:40]} is none of {', '.join(words)}{suggestion(value, words)}")
-    return value
 
 
 def _number(value: str, text: str, key: str) -> float:

@@ -12,10 +12,9 @@ from qbatch.model.errors import UsageError
 from qbatch.reports.comparison import Side, compare
 from qbatch.reports.plot_style import styled
 from qbatch.reports.report import page as module
-from qbatch.reports.report.charts import difference_chart
+from qbatch.reports.report.charts import SERIES, STYLE, difference_chart, inline_svg
 from qbatch.reports.report.page import Wishes, render
 from qbatch.reports.report.study import gather
-from qbatch.reports.report.vector import SERIES, STYLE, inline_svg
 from qbatch.results.result import write_result
 from tests.reports.report.results import EVIL, unpromised, write_evil, write_small
 from tests.reports.samples import by_hand, workload

@@ -7,9 +7,8 @@ from qbatch.metrics import METRICS, breakdown, measure
 from qbatch.metrics.interval import SAME
 from qbatch.metrics.table import words_of
 from qbatch.reports.report.page import render
-from qbatch.reports.report.promises import promises
 from qbatch.reports.report.study import gather
-from qbatch.reports.report.summary import SHOWN, all_metrics, parts, summary
+from qbatch.reports.report.summary import SHOWN, all_metrics, parts, promises, summary
 from qbatch.results.result import write_result
 from tests.reports.report.results import small_work, unpromised, write_small
 from tests.reports.samples import by_hand, scheduled, workload

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbatch.model.errors import InputError, OutputError
-from qbatch.workloads.accounting import names
-from qbatch.workloads.accounting.names import numbers_of, read_or_make_key
+from qbatch.workloads.accounting import swf_log
+from qbatch.workloads.accounting.swf_log import numbers_of, read_or_make_key
 from qbatch.workloads.accounting.times import WallClock, machine_zone, pbs_span, slurm_span
 
 from .samples import BASE, Sample, imported, pbs_pro
@@ -39,7 +39,7 @@ def test_other_keys_and_kinds_give_other_numbers() -> None:
 
 
 def test_names_that_fall_on_one_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_hash", lambda key, kind, name: b"\xff\xff\xff\xff" + name.encode())
+    monkeypatch.setattr(swf_log, "_hash", lambda key, kind, name: b"\xff\xff\xff\xff" + name.encode())
     assert numbers_of(["c", "b", "a"], "user", KEY) == {"a": 2**31 - 1, "b": 1, "c": 2}
 
 

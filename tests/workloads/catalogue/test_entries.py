@@ -10,7 +10,7 @@ import pytest
 from qbatch.model.errors import InputError, UsageError
 from qbatch.workloads import read_log
 from qbatch.workloads.catalogue import CLEANED, KINDS, UNFILTERED, load_catalogue
-from qbatch.workloads.catalogue.cache import sha256_of
+from qbatch.workloads.catalogue.fetching import sha256_of
 from tests.workloads.samples import public_log
 
 CATALOGUE = load_catalogue()

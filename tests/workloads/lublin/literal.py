@@ -11,8 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import exp, floor, log, sqrt
 
-from qbatch.workloads.lublin.gamma import WEIGHT_UNIT, Streams, bucket_weights
-from qbatch.workloads.lublin.parameters import Parameters
+from qbatch.workloads.lublin import WEIGHT_UNIT, Parameters, Streams, bucket_weights
 
 SIZE, STAGE, PLACE, BRANCH, RUN_FIRST, RUN_SECOND, GAP_FIRST, GAP_SECOND = range(1, 9)
 

@@ -7,9 +7,8 @@ from math import factorial, sqrt
 import numpy as np
 import pytest
 
-from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, Parameters
-from qbatch.workloads.lublin.arrivals import gap_points
-from qbatch.workloads.lublin.gamma import WEIGHT_UNIT, Streams, bucket_weights, gamma_proposals, lower_gamma
+from qbatch.workloads import lublin
+from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, WEIGHT_UNIT, Parameters, Streams
 
 from .expected import density, erlang_distribution, truncated_mean_s
 
@@ -36,7 +35,7 @@ MEAN_GAP_S = {"batch": 3479, "interactive": 613, "typeless": 902}
 
 def drawn(shape: float, scale: float, count: int, seed: int = 1) -> np.ndarray:
     streams = Streams(seed, 0)
-    value, is_accepted = gamma_proposals(
+    value, is_accepted = lublin.gamma_proposals(
         np.array([shape]), np.array([scale]), streams.fractions(1, 0, count), streams.fractions(2, 0, count)
     )
     return value[is_accepted]
@@ -45,7 +44,7 @@ def drawn(shape: float, scale: float, count: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("parameters", SETS, ids=lambda each: each.name)
 def test_the_weights_of_the_half_hours_are_the_published_ones(parameters: Parameters) -> None:
     published = [float(each) for each in PUBLISHED[parameters.name].split()]
-    weights = bucket_weights(parameters.anum, parameters.bnum) / WEIGHT_UNIT
+    weights = lublin.bucket_weights(parameters.anum, parameters.bnum) / WEIGHT_UNIT
     assert [round(each, 4) for each in weights.tolist()] == published
     assert weights.mean() == pytest.approx(1, abs=1e-8)
 
@@ -54,7 +53,7 @@ def test_the_weights_of_the_half_hours_are_the_published_ones(parameters: Parame
 def test_the_distribution_function_is_right_where_there_is_a_closed_form(shape: int) -> None:
     x = np.array([0.01, 0.5, 2.0, 8.0, 16.0, 40.0])
     exact = [erlang_distribution(shape, each) for each in x.tolist()]
-    assert (lower_gamma(float(shape), x) / factorial(shape)).tolist() == pytest.approx(exact, rel=1e-9, abs=1e-13)
+    assert (lublin.lower_gamma(float(shape), x) / factorial(shape)).tolist() == pytest.approx(exact, rel=1e-9, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +77,12 @@ def test_variates_follow_the_gamma_distribution(shape: float, scale: float) -> N
 def test_the_gaps_have_the_mean_of_the_truncated_distribution(parameters: Parameters) -> None:
     exact = truncated_mean_s(parameters.aarr * parameters.arar, parameters.barr, 13)
     assert exact == pytest.approx(MEAN_GAP_S[parameters.name], rel=0.012)
-    gap_s = gap_points(parameters, Streams(1, 0), 400_000) / WEIGHT_UNIT * 1800
+    gap_s = lublin.gap_points(parameters, Streams(1, 0), 400_000) / WEIGHT_UNIT * 1800
     assert gap_s.max() <= np.exp(13)
     assert gap_s.mean() == pytest.approx(exact, abs=3.5 * gap_s.std() / sqrt(400_000))
 
 
 def test_draws_at_both_ends_make_no_infinity() -> None:
     ends = np.array([0.0, 1 - 2.0**-53, 0.5])
-    value, _ = gamma_proposals(np.array([4.2]), np.array([0.94]), ends, ends[::-1])
+    value, _ = lublin.gamma_proposals(np.array([4.2]), np.array([0.94]), ends, ends[::-1])
     assert np.isfinite(value).all()

@@ -13,12 +13,9 @@ import numpy as np
 import pytest
 
 from qbatch.model.errors import UsageError
-from qbatch.workloads import Log, facts, machine_procs, read_log, write_log
+from qbatch.workloads import Log, facts, lublin, machine_procs, read_log, write_log
 from qbatch.workloads.findings import findings
-from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, TYPES, Parameters, arrivals, generate_lublin
-from qbatch.workloads.lublin.arrivals import gap_points
-from qbatch.workloads.lublin.gamma import Streams, bucket_weights
-from qbatch.workloads.lublin.parameters import for_machine, log2
+from qbatch.workloads.lublin import BATCH, INTERACTIVE, TYPELESS, TYPES, Parameters, Streams, generate_lublin
 from tests.workloads.samples import same, written
 
 from .expected import expected, size_probabilities
@@ -47,7 +44,7 @@ def many() -> dict[str, Log]:
 def test_it_is_the_model_one_job_at_a_time(types: str, seed: int, procs: int) -> None:
     if procs == 10 and types != "none":
         procs = 48
-    sets = tuple(for_machine(each, procs) for each in TYPES[types])
+    sets = tuple(lublin.for_machine(each, procs) for each in TYPES[types])
     literal = literal_jobs(sets, tuple(STREAMS[each.name] for each in sets), seed, procs, 600)
     log = generate_lublin(jobs=600, procs=procs, types=types, seed=seed)
     queue = [{"interactive": 0, "batch": 1, "typeless": -1}[each.name] for each in sets]
@@ -94,7 +91,7 @@ def test_jobs_have_the_moments_of_the_model(many: dict[str, Log], types: str) ->
 @pytest.mark.parametrize("types", ["none", "batch", "interactive"])
 @pytest.mark.parametrize("procs", [128, 338, 32])
 def test_every_size_is_as_frequent_as_in_the_model(types: str, procs: int) -> None:
-    parameters = for_machine(TYPES[types][0], procs)
+    parameters = lublin.for_machine(TYPES[types][0], procs)
     probability = size_probabilities(parameters, procs)
     jobs = 50_000
     size, count = np.unique(generate_lublin(jobs=jobs, procs=procs, types=types, seed=3)["procs_allocated"], return_counts=True)
@@ -133,8 +130,8 @@ def test_arrivals_follow_the_hours_of_the_day(many: dict[str, Log]) -> None:
     # The clock of the model loses the fraction of a second of each gap: arrival k is up to k seconds early.
     for types in ("none", "batch", "interactive"):
         parameters = TYPES[types][0]
-        upto = np.concatenate(([0], np.cumsum(bucket_weights(parameters.anum, parameters.bnum))))
-        points = np.cumsum(gap_points(parameters, Streams(7, STREAMS[parameters.name]), 5000))
+        upto = np.concatenate(([0], np.cumsum(lublin.bucket_weights(parameters.anum, parameters.bnum))))
+        points = np.cumsum(lublin.gap_points(parameters, Streams(7, STREAMS[parameters.name]), 5000))
         within_s = np.interp(points % upto[-1], upto, np.arange(49) * 1800.0)
         early_s = points // upto[-1] * 86_400 + within_s - many[types]["submit"][:5000]
         assert (early_s > -0.01).all()
@@ -143,9 +140,9 @@ def test_arrivals_follow_the_hours_of_the_day(many: dict[str, Log]) -> None:
 
 
 def test_an_arrival_that_pays_for_a_half_hour_exactly_comes_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = bucket_weights(TYPELESS.anum, TYPELESS.bnum)
-    monkeypatch.setattr(arrivals, "gap_points", lambda parameters, streams, jobs: np.tile(weights, 3))
-    assert arrivals.arrival_times(TYPELESS, Streams(1, 2), 144).tolist() == [1800 * each for each in range(1, 145)]
+    weights = lublin.bucket_weights(TYPELESS.anum, TYPELESS.bnum)
+    monkeypatch.setattr(lublin, "gap_points", lambda parameters, streams, jobs: np.tile(weights, 3))
+    assert lublin.arrival_times(TYPELESS, Streams(1, 2), 144).tolist() == [1800 * each for each in range(1, 145)]
 
 
 def test_two_types_share_a_log_each_with_its_own_jobs(many: dict[str, Log]) -> None:
@@ -166,13 +163,13 @@ def test_two_types_share_a_log_each_with_its_own_jobs(many: dict[str, Log]) -> N
 
 def test_on_the_machine_of_the_paper_the_sets_are_the_published_ones() -> None:
     for published in (BATCH, INTERACTIVE, TYPELESS):
-        assert for_machine(published, 128) == published
-    assert [log2(2**each) for each in range(31)] == list(range(31))
+        assert lublin.for_machine(published, 128) == published
+    assert [lublin.log2(2**each) for each in range(31)] == list(range(31))
 
 
 @pytest.mark.parametrize("procs", [2, 3, 7, 10, 33, 100, 338, 430, 1000, 65_536])
 def test_on_another_machine_sizes_go_up_to_it_and_not_beyond(procs: int) -> None:
-    parameters = for_machine(TYPELESS, procs)
+    parameters = lublin.for_machine(TYPELESS, procs)
     assert parameters.uhi == pytest.approx(np.log2(procs), abs=1e-11)
     assert parameters.umed == pytest.approx(max(np.log2(procs) - 2.5, 0.8 + (np.log2(procs) - 0.8) / 3), abs=1e-11)
     log = generate_lublin(jobs=4000, procs=procs, seed=2)

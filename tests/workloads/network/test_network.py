@@ -9,7 +9,7 @@ import pytest
 
 from qbatch.model.errors import UsageError
 from qbatch.planning.kernels import fractions
-from qbatch.workloads import portable
+from qbatch.workloads import draws as portable
 from qbatch.workloads.kernels import network as kernels
 from qbatch.workloads.network import Network, NetworkDraws, read_network
 from tests.policies import network_oracle

@@ -72,8 +72,7 @@ def test_each_class_demands_what_the_table_says_of_processors_and_memory(name: s
 
 @every_month
 def test_the_demands_are_met_within_2_percent(name: str, seed: int) -> None:
-    from qbatch.workloads.origin2000.facts import class_demands
-    from qbatch.workloads.origin2000.month import class_targets, month_jobs
+    from qbatch.workloads.origin2000.month import class_demands, class_targets, month_jobs
 
     place, jobs = month_jobs(MONTHS[name], seed)
     targets = class_targets(MONTHS[name])
@@ -234,8 +233,8 @@ def test_another_seed_gives_another_month() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"name": "1999-09"}, "--month '1999-09': use one of 1999-10.*did you mean"),
-        ({"name": "December"}, "--month 'December': use one of"),
+        ({"month": "1999-09"}, "--month '1999-09': use one of 1999-10.*did you mean"),
+        ({"month": "December"}, "--month 'December': use one of"),
         ({"seed": -1}, "--seed is -1"),
         ({"warmup_days": -1}, "--warmup-days is -1; use 0 to 28"),
         ({"warmup_days": 29}, "--warmup-days is 29; use 0 to 28"),
@@ -243,7 +242,7 @@ def test_another_seed_gives_another_month() -> None:
 )
 def test_values_out_of_range_are_named(asked: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        generate_month(**({"name": "1999-12"} | asked))  # type: ignore[arg-type]
+        generate_month(**({"month": "1999-12"} | asked))  # type: ignore[arg-type]
 
 
 def test_the_record_of_a_month_says_what_its_log_says() -> None:

@@ -1,16 +1,25 @@
-"""The parameters of a closed network, under the letters of the paper's Table 1, as in ``closed:N=24,C=4``."""
+"""The closed network, N jobs that circulate between processors with their own queues and one I/O station: its parameters, under
+the letters of the paper's Table 1 as in ``closed:N=24,C=4``, and its draws.  The simulation package runs it.
+
+Source: H. D. Karatza and R. C. Hilzer, *Performance analysis of parallel job scheduling in distributed systems*, 36th Annual
+Simulation Symposium, 2003; exact readings in docs/spec/papers.md 5.5.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from qbatch.model.errors import UsageError, suggestion
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.model.parameters import Choice, Parameter, Real, Whole, canonical_name, read_parameters
+from qbatch.planning.kernels import fractions
+from qbatch.planning.kernels.entries import entries_to
+from qbatch.workloads.draws import exp
+from qbatch.workloads.kernels import network as kernels
 from qbatch.workloads.log import Column
-from qbatch.workloads.portable import exp
 
 VARYING = "varying"
 
@@ -25,9 +34,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Real("e", 20.0, 1e-3, 1e9, "mean time until the distribution of the demands changes, seconds"),
     Real("E", 0.0, 0.0, 1.0, "error of estimates: they are uniform in demand x (1 - E) to demand x (1 + E)"),
     Choice("tasks", VARYING, (VARYING, "uniform", "normal"), "distribution of the number of tasks; varying: both in turn"),
-    Choice(
-        "demand", VARYING, (VARYING, "exponential", "erlang"), "distribution of the demands; varying: both in turn"
-    ),
+    Choice("demand", VARYING, (VARYING, "exponential", "erlang"), "distribution of the demands; varying: both in turn"),
     Whole("replication", 0, 0, 10**9, "which replication of the seed"),
     Real("warmup", 200.0, 0.0, 1e9, "the time before the measured window, seconds"),
     Real("length", 2000.0, 1e-6, 1e9, "the length of the measured window, seconds"),
@@ -41,14 +48,7 @@ _QUANTUM = 2.0**-40
 class Network:
     """A closed network (docs/spec/papers.md 5.1); times in seconds.
 
-    Attributes:
-        jobs, processors, servers: N, P, and the number of processors that share a queue.
-        variation: C.  mean_demand, mean_io: x and z.
-        tasks_interval, demand_interval: d and e.
-        error: E.
-        tasks, demand: ``varying``, or the one distribution that is always active.
-        replication: the number of the replication.
-        warmup, length: the measured window is (warmup, warmup + length].
+    The attributes are those of ``PARAMETERS``, in their order; the measured window is (warmup, warmup + length].
 
     Raises:
         UsageError: a number is out of its range (named), or servers do not divide the processors.
@@ -70,14 +70,16 @@ class Network:
     length: float = 2000.0
 
     def __post_init__(self) -> None:
-        for field, parameter in zip(self.__dataclass_fields__, PARAMETERS, strict=True):
-            value = getattr(self, field)
-            text = value if isinstance(value, str) else parameter.text(value)
-            parameter.read(text, "network")
+        for value, parameter in zip(self._values, PARAMETERS, strict=True):
+            parameter.read(value if isinstance(value, str) else parameter.text(value), "network")
         if self.processors % self.servers:
             raise UsageError(
                 f"network: servers={self.servers} does not divide the P={self.processors} processors into equal stations"
             )
+
+    @property
+    def _values(self) -> list[Any]:
+        return [getattr(self, field) for field in self.__dataclass_fields__]
 
     @property
     def stations(self) -> int:
@@ -92,11 +94,8 @@ class Network:
     @property
     def name(self) -> str:
         """The network as text: only parameters that differ from the defaults."""
-        values = {
-            parameter.name: getattr(self, field)
-            for field, parameter in zip(self.__dataclass_fields__, PARAMETERS, strict=True)
-        }
-        return canonical_name("closed", values, PARAMETERS)
+        values = zip((parameter.name for parameter in PARAMETERS), self._values, strict=True)
+        return canonical_name("closed", dict(values), PARAMETERS)
 
     def machine(self) -> Machine:
         """Return the machine of the network: a host per station; each task is inside one host."""
@@ -141,3 +140,50 @@ def read_network(text: str) -> Network:
         raise UsageError(f"source {text!r}: there is no source {head!r}{suggestion(head, ['closed'])} (known: closed)")
     values = read_parameters([pair for pair in tail.split(",") if pair], PARAMETERS, f"source {text!r}")
     return Network(**dict(zip(Network.__dataclass_fields__, values.values(), strict=True)))
+
+
+_fractions, _kernels = entries_to(fractions), entries_to(kernels)
+
+_JOBS, TASKS, DEMAND = 0, 1, 2
+"""The purposes of the keys within that of a replication: the visits, and the changes of the two distributions."""
+
+
+class NetworkDraws:
+    """The random events of one replication of a network, which do not depend on the policy; ``seed`` is 0 or more."""
+
+    def __init__(self, network: Network, seed: int) -> None:
+        of_seed = _folded(np.uint64(seed), network.replication)
+        self.keys = tuple(_folded(of_seed, purpose) for purpose in (_JOBS, TASKS, DEMAND))
+        self.network = network
+        self.numbers = np.array([network.mean_demand, network.variation, network.mean_io, network.error])
+        self.cumulative = network.cumulative()
+
+    def interval(self, which: int, number: int) -> int:
+        """Return how many microseconds one of the distributions (``TASKS``, ``DEMAND``) is active, the number-th time."""
+        mean = self.network.tasks_interval if which == TASKS else self.network.demand_interval
+        with np.errstate(over="ignore"):
+            return int(_kernels.interval(self.keys[which], mean, number))
+
+    def visit(self, job: int, visit: int, *, is_normal: bool, is_erlang: bool) -> Column:
+        """Return the tasks of a visit of a job, ``[k, 3]``: demand and estimate in microseconds, and 53 bits for the route."""
+        tasks = np.empty((self.network.processors, kernels.TASK_COLUMNS), np.int64)
+        with np.errstate(over="ignore"):
+            count = _kernels.draw_visit(
+                self._visit_key(job, visit), self.numbers, self.cumulative, is_normal, is_erlang, tasks
+            )
+        return tasks[:count]
+
+    def io_time(self, job: int, visit: int) -> int:
+        """Return the I/O time at the end of a visit in microseconds."""
+        with np.errstate(over="ignore"):
+            return int(_kernels.io_time(self._visit_key(job, visit), self.numbers))
+
+    def _visit_key(self, job: int, visit: int) -> np.uint64:
+        with np.errstate(over="ignore"):
+            return np.uint64(_kernels.visit_key(self.keys[_JOBS], job, visit))
+
+
+def _folded(key: np.uint64, number: int) -> np.uint64:
+    # Words wrap around on purpose.
+    with np.errstate(over="ignore"):
+        return np.uint64(_fractions.folded(key, number))
