@@ -25,8 +25,8 @@ from qbatch.planning.kernels import running
 from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, NAMED, THERE, WITHHELD
 from qbatch.planning.kernels.types import Int64Array, read_only
+from qbatch.planning.resources import resource_model_of
 from qbatch.planning.shapes import ShapeBook, Shapes
-from qbatch.planning.spaces import space_of
 from qbatch.planning.view import Columns, Run
 
 _ends_of = entry_to(running.ends_of)
@@ -46,7 +46,7 @@ class Cluster:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.kind = space_of(machine)
+        self.kind = resource_model_of(machine)
         self.jobs: list[Job | None] = []
         self.codes = bytearray()
         self.waiting = Waiting()

@@ -372,7 +372,7 @@ class Engine:
         policy, view = self.policy, self.view()
         return checks.answer(self._ask(lambda: policy.price(view, row)), int | None, name_of(policy))  # type: ignore[arg-type]
 
-    def room_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
+    def allocation_for(self, row: int, hosts: Set[int] | None = None) -> Allocation:
         """Return the allocation with which a waiting job could start now (on these hosts, if given); empty if there is none.
 
         Resources that a suspended job had are not free: the policy counts on them.

@@ -24,7 +24,7 @@ from qbatch.model.machine import Machine
 from qbatch.planning.policy import Policy, name_of
 from qbatch.planning.view import Run
 
-FORMAT = 6
+FORMAT = 7
 """The version of the body; another one is refused."""
 
 _MARK = b"qbatch engine\n"

@@ -30,7 +30,7 @@ from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import PARTS, Needs
 from qbatch.planning.policy import Compiled
-from qbatch.planning.spaces import space_of
+from qbatch.planning.resources import resource_model_of
 from qbatch.planning.view import View
 from qbatch.simulation.compiled import CompiledReplay
 from qbatch.simulation.prepare import Options
@@ -82,7 +82,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self._reward = reward_of(reward)
         read = log_of(log).log
         self.machine: Machine = machine_of(read, procs, None) if machine is None else machine_from(machine)
-        if not space_of(self.machine).places(self.machine):
+        if not resource_model_of(self.machine).places(self.machine):
             raise UsageError("the agent starts whole jobs, and on this machine jobs are chunks over several hosts")
         self._work = experiment_of(read, self.machine, Options(estimates=estimates, load=load)).work
         self._length = min(length, len(self._work))
@@ -155,13 +155,13 @@ class AgentPolicy:
 
     def decide(self, view: View) -> list[Action]:
         """Ask the agent until it chooses no job, or one that does not fit."""
-        memory, room, rows, starts = view.memory, view.room(), view.queue, list[Action]()
+        memory, free_now, rows, starts = view.memory, view.free_now(), view.queue, list[Action]()
         if memory["row"] in view.withdrawn:
             memory["row"] = -1
         while len(rows):
             if memory["row"] < 0:
                 shown, columns = np.zeros(self._jobs * len(FEATURES) + GENERAL, np.float32), view.window.long_columns
-                widest, free = view.window.kind.widest(view.machine, room.free), sum(room.free)
+                widest, free = view.window.kind.widest(view.machine, free_now.free), sum(free_now.free)
                 _show(view.now, rows, columns.submit, columns.procs, columns.estimate, widest, free, view.machine.procs, shown)
                 action = int(self._predict(shown))
                 if action >= min(self._jobs, len(rows)):
@@ -170,11 +170,11 @@ class AgentPolicy:
                     action = 0
                 memory["row"] = int(rows[action])
             job = view.jobs[memory["row"]]
-            if not room.take(job):
+            if not free_now.take(job):
                 if self._backfill:
                     begun = [each.row for each in starts if isinstance(each, Start)]
                     order = np.array([*begun, job.row, *rows[rows != job.row].tolist()], np.int64)
-                    return list(view.space.list_pass(order, 1)[0])
+                    return list(view.resources.list_pass(order, 1)[0])
                 break
             starts.append(Start(job.row))
             rows = rows[rows != job.row]

@@ -71,15 +71,15 @@ def place_chunks(machine: Machine, free: Sequence[int], free_memory: Sequence[in
                 break
             if not usable[place] or (job.placing == SCATTER and procs[place]) or (wanted >= 0 and place != wanted):
                 continue
-            room = min(left, (free[place] - procs[place]) // width)
+            fitting = min(left, (free[place] - procs[place]) // width)
             if size and host.memory:
-                room = min(room, (free_memory[place] - memory[place]) // size)
+                fitting = min(fitting, (free_memory[place] - memory[place]) // size)
             if job.placing == SCATTER:
-                room = min(room, 1)
-            if room > 0:
-                procs[place] += room * width
-                memory[place] += room * size if host.memory else 0
-                left -= room
+                fitting = min(fitting, 1)
+            if fitting > 0:
+                procs[place] += fitting * width
+                memory[place] += fitting * size if host.memory else 0
+                left -= fitting
         if left:
             return ()
     if job.is_exclusive:
@@ -132,33 +132,33 @@ def divides(machine: Machine, allocation: Allocation, job: Job) -> bool:
         return False
     if chunks > _MOST_CHUNKS:
         return False
-    room = tuple((width, size) for _, width, size in parts)
+    left = tuple((width, size) for _, width, size in parts)
     # Hosts are numbered within the allocation here.
     places = {host: place for place, (host, _, _) in enumerate(parts)}
     if any(host >= 0 and host not in places for *_, host in request):
         return False
     request = tuple((count, procs, memory, places.get(host, -1)) for count, procs, memory, host in request)
-    return _divides(hosts, room, request, 1 if job.placing == SCATTER else chunks, (True,) * len(hosts), set())
+    return _divides(hosts, left, request, 1 if job.placing == SCATTER else chunks, (True,) * len(hosts), set())
 
 
 def _divides(
-    hosts: list[Host], room: tuple[tuple[int, int], ...], request: Request, most: int, is_unused: tuple[bool, ...],
+    hosts: list[Host], free: tuple[tuple[int, int], ...], request: Request, most: int, is_unused: tuple[bool, ...],
     failed: set[tuple[int, int, tuple[tuple[int, int], ...]]],
 ) -> bool:  # fmt: skip
     """Put the first chunk of the request on one host after another, and the rest after it, until all are placed."""
     if not request:
         return True
     (count, width, size, wanted), *rest = request
-    key = (len(request), count, room)
+    key = (len(request), count, free)
     if key in failed:
         return False
     for place, host in enumerate(hosts):
-        procs, memory = room[place]
+        procs, memory = free[place]
         if procs < width or (host.memory and memory < size) or (most == 1 and not is_unused[place]):
             continue
         if wanted >= 0 and place != wanted:
             continue
-        after = (*room[:place], (procs - width, memory - size if host.memory else memory), *room[place + 1 :])
+        after = (*free[:place], (procs - width, memory - size if host.memory else memory), *free[place + 1 :])
         unused = (*is_unused[:place], False, *is_unused[place + 1 :])
         fewer = ((count - 1, width, size, wanted), *rest) if count > 1 else tuple(rest)
         if _divides(hosts, after, fewer, most, unused, failed):

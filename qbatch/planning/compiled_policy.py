@@ -48,7 +48,7 @@ class CompiledPolicy:
         Raises:
             UsageError: ``needs`` asks for something that is not open to a user's own policy.
         """
-        from qbatch.planning.spaces import space_of
+        from qbatch.planning.resources import resource_model_of
 
         needs = self.needs
         if needs.gives != tables.STARTS or needs.reads == tables.ENDS or not (needs.has_queue and needs.has_hosts):
@@ -56,7 +56,7 @@ class CompiledPolicy:
                 f"policy {self.name}: a user's own kernel starts jobs by host and reads PARTS or NO_PARTS: "
                 "give has_timers, reads_ended and reads only"
             )
-        if not space_of(machine).places(machine):
+        if not resource_model_of(machine).places(machine):
             return None
         return Compiled(type(self).kernel, needs, lambda work, machine: self.new_tables(machine, len(work)))
 
@@ -78,7 +78,7 @@ class CompiledPolicy:
         count = int(entry_to(type(self).kernel)(instant, jobs, state, done, own))
         if not 0 <= count < len(state.started):
             raise DecisionError(f"policy {self.name} at {view.now / 1e6:.15g} s: its kernel returned {count} starts")
-        actions: list[Action] = list(view.space.starts(state.started[:count].tolist(), state.places[:count].tolist()))
+        actions: list[Action] = list(view.resources.starts(state.started[:count].tolist(), state.places[:count].tolist()))
         timer = int(state.counts[0]["timer"])
         if self.needs.has_timers and timer < FOREVER:
             actions.append(WakeAt(timer))
@@ -113,14 +113,14 @@ def with_old(new: Any, old: Any) -> Any:
 
 def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTables, ScheduleTable]:
     """Return a view as the tables that a kernel receives in a replay."""
-    columns, queue, space = view.window.long_columns, view.queue, view.space
+    columns, queue, resources = view.window.long_columns, view.queue, view.resources
     rows, counts, host = len(view.columns.submit), np.zeros(1, tables.COUNTS), _NONE
-    parts = space.parts() if needs.reads == tables.PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
+    parts = resources.parts() if needs.reads == tables.PARTS else np.empty((2 + len(columns.asked), 0), np.int64)
     counts["timer"] = FOREVER
     if needs.reads_ended:
         host = np.full(rows, -1, np.int64)
         for run in (*view.running.values(), *view.ended):
-            host[run.row] = space.place_of(run)
+            host[run.row] = resources.place_of(run)
     first = min(view.arrived, default=rows)
     begin = len(queue) - len(view.arrived) if view.only_arrivals and not view.is_late else 0
     instant = Instant(
@@ -128,7 +128,7 @@ def tables_of(view: View, needs: Needs) -> tuple[Instant, JobColumns, StateTable
         len(view.requeued),
     )  # fmt: skip
     state = StateTables(
-        counts=counts, endings=np.empty((0, 2), np.int64), waiting=queue, parts=parts, hosts=space.hosts(),
+        counts=counts, endings=np.empty((0, 2), np.int64), waiting=queue, parts=parts, hosts=resources.hosts(),
         started=np.empty(len(queue) + 1, np.int64), places=np.empty(len(queue) + 1, np.int64),
         ended=np.array(view.finished, np.int64), stopped=_NONE, returned=np.array(view.requeued, np.int64),
         runs=np.empty(0, tables.RUN), running=_NONE, intervals=np.empty(0, tables.INTERVAL),

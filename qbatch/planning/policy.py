@@ -21,7 +21,7 @@ from qbatch.model.reasons import Reason
 from qbatch.model.record import Workload
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import BoolArray, Int64Array
-from qbatch.planning.spaces.space import Reserved
+from qbatch.planning.resources.model import Reserved
 from qbatch.planning.view import View
 
 
@@ -163,8 +163,8 @@ class Compilable(Protocol):
 
 def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     """Return the kernel that decides as the policy does on this machine, or None if there is none: then the engine runs it."""
-    # The spaces import the compiler: load them only to run a policy.
-    from qbatch.planning.spaces import space_of
+    # The resource models import the compiler: load them only to run a policy.
+    from qbatch.planning.resources import resource_model_of
 
     if not isinstance(policy, Compilable):
         return None
@@ -179,7 +179,7 @@ def compiled_of(policy: Policy, machine: Machine) -> Compiled | None:
     if machine.resources and not knows_resources(policy):
         return None  # the engine gives the reason
     compiled = policy.compiled_on(machine)
-    if compiled is None or space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
+    if compiled is None or resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) is None:
         return None
     return compiled
 

@@ -34,7 +34,7 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.view import Run, SeenWindow, View
 
 if TYPE_CHECKING:
-    from qbatch.planning.spaces.space import Room
+    from qbatch.planning.resources.model import FreeResources
 
 _SECOND = 1_000_000
 
@@ -165,7 +165,7 @@ def _parts_of(run: Run) -> Iterator[tuple[int, ...]]:
 class Inner:
     """The actions of an inner policy in one pass, turned into those of the wrapper.
 
-    ``room``: the free resources of its view, less what its starts have taken.  ``gone``: rows that no longer wait.
+    ``free_now``: the free resources of its view, less what its starts have taken.  ``gone``: rows that no longer wait.
     """
 
     def __init__(self, view: View, name: str) -> None:
@@ -174,9 +174,9 @@ class Inner:
         self._name = name
 
     @cached_property
-    def room(self) -> Room:
+    def free_now(self) -> FreeResources:
         """What is free; made at the first use."""
-        return self._view.room()
+        return self._view.free_now()
 
     def action(self, action: Action) -> Action:
         """Note an action; return it with its allocation filled in.
@@ -188,9 +188,9 @@ class Inner:
             case Start(is_trial=False):
                 self.gone.add(action.row)
                 if action.allocation:
-                    self.room.give(action.allocation)
+                    self.free_now.give(action.allocation)
                     return action
-                return msgspec.structs.replace(action, allocation=self.room.place(self._view.jobs[action.row]))
+                return msgspec.structs.replace(action, allocation=self.free_now.place(self._view.jobs[action.row]))
             case Reject():
                 self.gone.add(action.row)
             case Promise() | Break() | WakeAt():

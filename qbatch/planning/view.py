@@ -23,7 +23,7 @@ from qbatch.planning.kernels.types import Int64Array, read_only
 from qbatch.planning.shapes import Shapes
 
 if TYPE_CHECKING:
-    from qbatch.planning.spaces.space import Room, Space
+    from qbatch.planning.resources.model import FreeResources, ResourceModel
 
 Part = TypeVar("Part")
 
@@ -67,10 +67,10 @@ class Columns(NamedTuple):
 class Window(Protocol):
     """The state behind views, kept by the engine, with the attributes of :class:`View` under the same names.
 
-    ``kind``: the resource model of the machine (:func:`qbatch.planning.spaces.space_of`).
+    ``kind``: the resource model of the machine (:func:`qbatch.planning.resources.resource_model_of`).
     """
 
-    kind: type[Space]
+    kind: type[ResourceModel]
 
     @property
     def columns(self) -> Columns: ...
@@ -206,7 +206,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Return the waiting jobs that ask for no more processors than are free, in order of columns, ties by sequence.
 
         ``columns``: names of :class:`Columns`, the most important first; none: the order of the queue.  Memory and
-        chunks are not checked: ``room().take(job)`` returns whether the job fits.
+        chunks are not checked: ``free_now().take(job)`` returns whether the job fits.
         """
         values = self.window.long_columns
         rows = self.queue[values.procs[self.queue] <= self.window.kind.widest(self.machine, self.free)]
@@ -227,14 +227,20 @@ class View(msgspec.Struct, frozen=True, dict=True):
         closed, machine = self.closed, self.machine
         return machine.procs - sum(machine.hosts[place].cpus for place in closed) if closed else machine.procs
 
-    def room(self) -> Room:
-        """Return what is free now, for a pass to take from: ``if room.take(job): yield Start(job.row)``."""
-        return self.window.kind.room(self)
+    def free_now(self) -> FreeResources:
+        """Return what is free now, for a pass to take from: ``if free.take(job): yield Start(job.row)``."""
+        return self.window.kind.free_now(self)
+
+    room = free_now
+    """The former name of :meth:`free_now`."""
 
     @property
-    def space(self) -> Space:
-        """The resource model of the machine, for questions and plans (:mod:`qbatch.planning.spaces`)."""
+    def resources(self) -> ResourceModel:
+        """The resource model of the machine, for questions and plans (:mod:`qbatch.planning.resources`)."""
         return self.window.kind(self)
+
+    space = resources
+    """The former name of :attr:`resources`."""
 
     @property
     def is_late(self) -> bool:

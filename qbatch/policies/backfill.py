@@ -28,8 +28,8 @@ from qbatch.planning.kernels.orders import FCFS, LOOP_ORDERS, PRIORITY, SJF_BEHI
 from qbatch.planning.kernels.tables import ENDS, NO_PARTS, PARTS, Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, ListRules
-from qbatch.planning.spaces import PoolSpace, space_of
-from qbatch.planning.spaces.space import Reserved, jobs_of, reserved_in
+from qbatch.planning.resources import PoolModel, resource_model_of
+from qbatch.planning.resources.model import Reserved, jobs_of, reserved_in
 from qbatch.planning.view import View
 
 _looked_through, _forget_holders = entry_to(lists.looked_through), entry_to(lists.forget_holders)
@@ -70,7 +70,7 @@ class Backfill:
         """Return the kernel that makes the same decisions on a machine; None: the engine replays it there."""
         if self._order == SJF_BEHIND and not machine.is_one_pool:
             return None
-        if space_of(machine) is not PoolSpace or not self._counts:
+        if resource_model_of(machine) is not PoolModel or not self._counts:
             return Compiled(lists.decide_on_hosts, Needs(reads=PARTS, has_hosts=True), lambda work, _: self._host_list(len(work)))
 
         def new_memory(work: Workload, machine: Machine) -> passes.PoolList:
@@ -100,13 +100,13 @@ class Backfill:
 
     def decide(self, view: View) -> list[Start]:
         """Make one pass."""
-        queue, space = view.queue, view.space
+        queue, resources = view.queue, view.resources
         if self._counts:
             if len(queue) == 0 or (free := view.free_procs) == 0:
                 return []
-            whole = space.whole()
-            if isinstance(whole, PoolSpace):
-                return space.starts(self._counted(view, free), [])
+            whole = resources.whole()
+            if isinstance(whole, PoolModel):
+                return resources.starts(self._counted(view, free), [])
         if self._remembers:
             memory = view.memory
             if not isinstance(memory, ListMemory):
@@ -147,16 +147,16 @@ class Backfill:
 
     def _pass_by(self, view: View, tables: lists.HostList, *, reserves: bool) -> list[Start]:
         """Make one pass by these tables, and leave its reservations in them; ``reserves``: even if nothing can start."""
-        space, queue, columns = view.space, view.queue, view.window.long_columns
-        whole = space.whole()
-        if isinstance(whole, PoolSpace) and self._order != SJF_BEHIND:
+        resources, queue, columns = view.resources, view.queue, view.window.long_columns
+        whole = resources.whole()
+        if isinstance(whole, PoolModel) and self._order != SJF_BEHIND:
             started, (ends, amounts, running) = np.empty(len(queue), np.int64), view.expected_ends()
             count = _list_pass_of_pool(
                 view.now, view.free_procs, view.open_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
                 ends, amounts, running, started, reserves, *tables,
             )  # fmt: skip
-            return space.starts(started[:count].tolist(), []) if count else []
-        if not (reserves or space.fits_any(queue)):
+            return resources.starts(started[:count].tolist(), []) if count else []
+        if not (reserves or resources.fits_any(queue)):
             return []
         if whole is not None and self._order != SJF_BEHIND:
             begun = np.empty((2, len(queue)), np.int64)
@@ -164,7 +164,7 @@ class Backfill:
                 view.now, view.free_procs, columns.submit, columns.procs, columns.estimate, columns.asked, queue,
                 whole.hosts(), whole.parts(), begun, *tables,
             )  # fmt: skip
-            return space.starts(*begun[:, :count].tolist()) if count else []
+            return resources.starts(*begun[:, :count].tolist()) if count else []
         order = self._looked_through(view, tables)
         starts, reserved = self.pass_in(view, order)
         tables.held[:, : len(reserved)] = np.array(reserved, np.int64).reshape(-1, 3).T
@@ -175,7 +175,7 @@ class Backfill:
     def pass_in(self, view: View, order: Int64Array) -> tuple[list[Start], list[Reserved]]:
         """Make one pass over the waiting rows in an order; return the starts and the reservations."""
         rules = self.rules
-        return view.space.list_pass(order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow)
+        return view.resources.list_pass(order, rules.depth, is_stopping=rules.is_stopping, is_by_shadow=rules.is_by_shadow)
 
     def in_order(self, view: View) -> Int64Array:
         """Return the waiting rows in the order of the scan, of a coming pass or the one just over."""
@@ -184,7 +184,7 @@ class Backfill:
     def _looked_through(self, view: View, tables: lists.HostList) -> Int64Array:
         queue, behind = view.queue, 0
         if self._order == SJF_BEHIND:
-            behind = len(view.space.list_pass(queue, 0, is_stopping=True)[0]) + 1
+            behind = len(view.resources.list_pass(queue, 0, is_stopping=True)[0]) + 1
         found: Int64Array = _looked_through(view.now, jobs_of(view), queue, behind, tables)
         return found
 
@@ -213,11 +213,11 @@ class Backfill:
 
     def explain(self, view: View, row: int) -> Reason:
         """Return why a waiting job did not start in the pass just over."""
-        job, space, rules = view.jobs[row], view.space, self.rules
+        job, resources, rules = view.jobs[row], view.resources, self.rules
         order = self.in_order(view)
         waiting = order.tolist()
         ahead = waiting[: waiting.index(row)]
-        if space.spans and job.procs > view.free_procs:
+        if resources.spans and job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", self.name, text, {"procs": job.procs, "free": view.free_procs})
         if any(start.row == row for start in self._as_afterwards(view)[0]):
@@ -226,4 +226,4 @@ class Backfill:
             head = view.jobs[ahead[0]]
             text = f"job {head.number} is ahead and needs {head.procs} processors, {view.free_procs} are free"
             return Reason("order", self.name, text, {"procs": head.procs, "free": view.free_procs}, (ahead[0],))
-        return space.hold_up(self.name, job, order, ahead, rules.depth, rules.is_by_shadow)
+        return resources.hold_up(self.name, job, order, ahead, rules.depth, rules.is_by_shadow)

@@ -23,8 +23,8 @@ from qbatch.model.record import Workload
 from qbatch.planning.kernels import plan
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.policy import Compiled, PlanRules
-from qbatch.planning.spaces import space_of
-from qbatch.planning.spaces.space import Plan
+from qbatch.planning.resources import resource_model_of
+from qbatch.planning.resources.model import Plan
 from qbatch.planning.view import View
 
 
@@ -48,7 +48,7 @@ class Conservative:
 
     def new_memory(self, machine: Machine) -> Plan:
         """Return an empty plan."""
-        return space_of(machine).new_plan(machine)
+        return resource_model_of(machine).new_plan(machine)
 
     def decide(self, view: View) -> Iterable[Action]:
         """Give back what ended, compress the plan, place arrivals, start what is due."""

@@ -51,7 +51,7 @@ from qbatch.planning.kernels.tables import (
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled, Explaining, Policy, Remembering, check_single_hosts, compiled_of, name_of
 from qbatch.planning.projection import Inner, Projection, in_one_go
-from qbatch.planning.spaces.space import jobs_of
+from qbatch.planning.resources.model import jobs_of
 from qbatch.planning.view import Run, View
 
 _begin_pass, _serve_all = entry_to(quanta.begin_pass), entry_to(quanta.serve_all)
@@ -105,10 +105,10 @@ class QuantumService:
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
         """Return the kernel that makes the same decisions on hosts, around a list scheduler; None for others."""
-        from qbatch.planning.spaces import HostSpace, space_of
+        from qbatch.planning.resources import HostModel, resource_model_of
 
         inner = compiled_of(self.inner, machine)
-        if space_of(machine) is not HostSpace or inner is None or inner.decide is not lists.decide_on_hosts:
+        if resource_model_of(machine) is not HostModel or inner is None or inner.decide is not lists.decide_on_hosts:
             return None
         new_inner = inner.new_memory
 
@@ -221,13 +221,13 @@ class QuantumService:
         rows: Iterable[int] = view.arrived
         if self.protect is None:
             # Without preemption, a job that asks for more than any host has free need not be tried.
-            queue = view.queue[view.columns.procs[view.queue] <= max(inner.room.free)]
+            queue = view.queue[view.columns.procs[view.queue] <= max(inner.free_now.free)]
             rows = queue[memory.had[queue] < 0].tolist()
         rows = [row for row in rows if row not in inner.gone]
         if not rows:
             return []
-        space, asking = view.space, view.window.jobs_of(rows)
-        waiting = np.array([job.row for job in asking if job.is_rerunnable and not space.is_apart(job)], np.int64)
+        resources, asking = view.resources, view.window.jobs_of(rows)
+        waiting = np.array([job.row for job in asking if job.is_rerunnable and not resources.is_apart(job)], np.int64)
         if not len(waiting):
             return []
         running: list[Run] = []
@@ -237,7 +237,7 @@ class QuantumService:
             there = sorted(view.running.keys() - trials)
             runs = zip(map(view.running.__getitem__, there), view.window.jobs_of(there), strict=True)
             running = [run for run, job in runs if is_on_one_host(run.allocation) and not job.is_exclusive]
-        free, free_memory = inner.room.free, inner.room.free_memory
+        free, free_memory = inner.free_now.free, inner.free_now.free_memory
         jobs, state, done = _tables_of(view, free, free_memory, running, len(running) + len(waiting))
         tables = self._tables(memory, len(free), len(waiting), len(running))
         tables.hosts[:] = state.hosts

@@ -30,8 +30,8 @@ from qbatch.planning.kernels.lsf import CPUS, FREE, FREE_MEMORY, MEMORY
 from qbatch.planning.kernels.tables import Needs
 from qbatch.planning.kernels.types import Int64Array
 from qbatch.planning.policy import Compiled
-from qbatch.planning.spaces import PoolSpace, space_of
-from qbatch.planning.spaces.space import jobs_of
+from qbatch.planning.resources import PoolModel, resource_model_of
+from qbatch.planning.resources.model import jobs_of
 from qbatch.planning.view import View
 
 _lsf_pass = entry_to(kernels.lsf_pass)
@@ -122,15 +122,15 @@ class Lsf:
         rejected = list(self._classify(view, memory))
         ended = {memory.places.pop(row) for row in (*view.finished, *view.withdrawn) if row in memory.places}
         # A job that ended in a trial run may have come and left between two passes.
-        space = view.space
-        ended |= {space.place_of(run) for run in view.ended}
+        resources = view.resources
+        ended |= {resources.place_of(run) for run in view.ended}
         if view.is_machine_changed or len(memory.places) != len(view.running) + len(view.suspended):
             # Note the hosts of running jobs that no event named, and forget those that no longer run.
             here = {**view.running, **view.suspended}
             for row in memory.places.keys() - here:
                 del memory.places[row]
             for row in sorted(here.keys() - memory.places):
-                memory.places[row] = space.place_of(here[row])
+                memory.places[row] = resources.place_of(here[row])
         gone = {each.row for each in rejected}.union(view.withdrawn, view.finished)
         # A trial run under `soon` is a start: it clears a special.
         memory.specials = [-1 if row in gone or row in view.running else row for row in memory.specials]
@@ -139,10 +139,10 @@ class Lsf:
             return rejected
         starts = self._pass(view, memory, ended)
         memory.places.update(starts)
-        return [*rejected, *space.starts([row for row, _ in starts], [host for _, host in starts])]
+        return [*rejected, *resources.starts([row for row, _ in starts], [host for _, host in starts])]
 
     def _first_fit(self, view: View) -> list[Start]:
-        return view.space.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
+        return view.resources.list_pass(view.queue, 0)[0] if len(view.queue) and max(view.free) else []
 
     def _pass(self, view: View, memory: LsfMemory, ended: set[int]) -> list[tuple[int, int]]:
         tables = self._tables_of(view.machine)
@@ -243,7 +243,7 @@ class Lsf:
                 waits = f"job {view.jobs[other].number} of class {_pair_name(view.machine, jobs[:, other])} waits there first"
                 text = f"host {view.machine.hosts[host].name} has enough free, but {waits}"
                 return Reason("order", self.name, text, numbers, (other,))
-        text = f"needs {job.procs} processors, {view.free_procs} are free" if isinstance(view.space, PoolSpace) else ""
+        text = f"needs {job.procs} processors, {view.free_procs} are free" if isinstance(view.resources, PoolModel) else ""
         if not text:
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             name = _pair_name(view.machine, jobs[:, row])
@@ -311,7 +311,7 @@ def _hosts_at_limit(machine: Machine, hosts: list[int], job: Int64Array, quota: 
 
 def _hosts(view: View) -> Int64Array:
     """Return the free and the total processors and memory of each host."""
-    return view.space.hosts().reshape(4, -1)
+    return view.resources.hosts().reshape(4, -1)
 
 
 def _classes(machine: Machine) -> list[JobClass]:
@@ -367,7 +367,7 @@ def _kinds(machine: Machine) -> tuple[list[JobClass], list[JobClass]]:
 
 def _places(machine: Machine) -> tuple[Host, ...]:
     """Return the hosts for the kernel: hosts that a job may span are one."""
-    return space_of(machine).places(machine)
+    return resource_model_of(machine).places(machine)
 
 
 def _tables(machine: Machine) -> Tables:

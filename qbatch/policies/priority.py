@@ -10,7 +10,7 @@ from __future__ import annotations
 from qbatch.model.machine import memory_text
 from qbatch.model.reasons import COULD_START, Reason
 from qbatch.planning.policy import ListRules
-from qbatch.planning.spaces import PoolSpace
+from qbatch.planning.resources import PoolModel
 from qbatch.planning.view import View
 from qbatch.policies.backfill import Backfill
 
@@ -42,10 +42,10 @@ class PriorityBackfill(Backfill):
         starts, reserved = self._as_afterwards(view)
         if any(start.row == row for start in starts):
             return Reason(COULD_START, self.name, "could start now", numbers)
-        if not view.space.fits(job):
+        if not view.resources.fits(job):
             memory = f" and {memory_text(job.memory)} of memory" if job.memory else ""
             text = f"needs {job.procs} processors{memory}, no host has that free"
-            if isinstance(view.space, PoolSpace):
+            if isinstance(view.resources, PoolModel):
                 text = f"needs {job.procs} processors, {view.free_procs} are free"
             return Reason("processors", self.name, text, numbers)
         own = next((each for each in reserved if each[0] == row), None)

@@ -206,7 +206,7 @@ class TaskQueues:
             job = view.jobs[row]
             shape = (job.procs, job.memory, job.chunks, job.placing)
             if shape not in found:
-                found[shape] = view.space.holders(job)
+                found[shape] = view.resources.holders(job)
             holders = found[shape]
             if not holders.any() and row not in book.accepted and not job.is_admitted:
                 yield Reject(row, self._refusal(view, job))
@@ -229,7 +229,7 @@ class TaskQueues:
 
     def quote(self, view: View, job: Job) -> Quote:
         """Return whether a job would be accepted; a policy without plans gives no instants."""
-        return Quote() if view.space.holders(job).any() else Quote(self._refusal(view, job))
+        return Quote() if view.resources.holders(job).any() else Quote(self._refusal(view, job))
 
     def _refusal(self, view: View, job: Job) -> Reason:
         most = max(host.cpus for host in view.machine.hosts)
@@ -238,14 +238,14 @@ class TaskQueues:
 
     def _select(self, view: View, book: StationBook) -> Iterator[Start]:
         """Let each host with free processors select, in host order."""
-        room = view.room()
+        free_now = view.free_now()
         for place, station in enumerate(book.stations):
-            while station.waiting and room.free[place] > 0:
+            while station.waiting and free_now.free[place] > 0:
                 row = station.chosen
                 if row < 0:
                     facts = (place, station.queue, station.waiting, book.left, book.selections)
                     row = int(station.queue["task"][_kernels.select(self._discipline, self.rules.limit, *facts)])
-                allocation = room.place_on(view.jobs[row], place)
+                allocation = free_now.place_on(view.jobs[row], place)
                 if not allocation:
                     station.chosen = row
                     break
@@ -287,7 +287,7 @@ class TaskQueues:
         book: StationBook = view.memory
         place = book.station_of.get(row, NOWHERE)
         job = view.jobs[row]
-        if place == NOWHERE and not view.space.holders(job).any():
+        if place == NOWHERE and not view.resources.holders(job).any():
             return self._refusal(view, job)
         if place == NOWHERE:
             return Reason("hosts-closed", self.name, "no open host can hold it alone; it is routed when one opens")

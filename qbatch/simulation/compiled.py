@@ -22,7 +22,7 @@ from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import INTERRUPTIONS, JobColumns, LogTable, ScheduleTable, StateTables
 from qbatch.planning.kernels.verbs import NO_NUMBER, NO_ROOM, NOT_LATER, NOT_WAITING
 from qbatch.planning.policy import Compiled
-from qbatch.planning.spaces import space_of
+from qbatch.planning.resources import resource_model_of
 from qbatch.simulation.calendar import ProgressCallback, left_waiting
 from qbatch.simulation.kernels.loop import loop_around, stops_of
 from qbatch.simulation.sources import arrivals_of
@@ -60,7 +60,7 @@ class CompiledReplay:
     """
 
     def __init__(self, work: Workload, machine: Machine, compiled: Compiled, name: str) -> None:
-        machine = space_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
+        machine = resource_model_of(machine).replayed_as(machine, is_planned=compiled.is_planned) or machine
         self._work, self._machine, self._compiled, self._name = work, machine, compiled, name
         self._memory = compiled.new_memory(work, machine)
         self._jobs, self._log = jobs_and_log(work, machine, compiled, self._memory)
@@ -163,7 +163,7 @@ def state_of(work: Workload, machine: Machine, compiled: Compiled) -> StateTable
     counts = np.zeros(1, tables.COUNTS)
     counts["free"], counts["timer"], counts["until"] = machine.procs, FOREVER, FOREVER
     counts["decided"] = counts["last"] = -1
-    there = Machine(space_of(machine).places(machine)).there
+    there = Machine(resource_model_of(machine).places(machine)).there
     # Each part of a job has a processor; after those in use there is space for all parts of one job.
     places = machine.procs + len(machine.hosts) if is_interrupting else 0 if needs.reads == tables.NO_PARTS else most
     runs = np.full(rows if is_interrupting else 0, -1, tables.RUN)

@@ -103,13 +103,13 @@ class RowTable(Styled, can_focus=True):
     def _arrange(self) -> None:
         """Put the shown columns in order, so that vital ones are visible without scrolling, and draw."""
         chosen = [column for column in self.columns if column.key in self.shown]
-        room = self.scrollable_content_region.width
+        available = self.scrollable_content_region.width
         behind: list[TableColumn] = []
-        while room:
+        while available:
             ends = [place for place, column in enumerate(chosen) if column.is_vital]
             head = chosen[: ends[-1] + 1] if ends else []
             yielding = [column for column in head if column.gives_way]
-            if sum(column.width + 1 for column in head) <= room or not yielding:
+            if sum(column.width + 1 for column in head) <= available or not yielding:
                 chosen[len(head) : len(head)] = [column for column in self.columns if column in behind]
                 break
             first = min(yielding, key=lambda column: column.gives_way)
@@ -279,10 +279,10 @@ class RowTable(Styled, can_focus=True):
         """
         drawn, begin = [], 0
         for column in self.visible_columns:
-            room = x + width - 1 - begin
-            is_cut = begin < x or column.width > room
-            if is_cut and begin >= x and not column.is_right and len(column.title) < room:
-                drawn.append(column._replace(text=_shortened(column.text, room)))
+            available = x + width - 1 - begin
+            is_cut = begin < x or column.width > available
+            if is_cut and begin >= x and not column.is_right and len(column.title) < available:
+                drawn.append(column._replace(text=_shortened(column.text, available)))
             elif is_cut and column.width < width:
                 drawn.append(column._replace(title="", text=lambda _: "", tone=None))
             else:

@@ -56,8 +56,8 @@ class Styled(ScrollView):
         size, was = Size(width, height), self.virtual_size
         if size == was:
             return
-        room = self.scrollable_content_region.height
-        if size.width != was.width or (was.height > room) != (height > room) or not room:
+        available = self.scrollable_content_region.height
+        if size.width != was.width or (was.height > available) != (height > available) or not available:
             self.virtual_size = size
             return
         self.set_reactive(ScrollView.virtual_size, size)

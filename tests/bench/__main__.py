@@ -237,9 +237,9 @@ class Smallest:
 
     def decide(self, view: View) -> Iterator[Action]:
         """Start the smallest waiting job that fits, again and again."""
-        room = view.room()
+        free = view.free_now()
         for job in view.that_fit("procs"):
-            if room.take(job):
+            if free.take(job):
                 yield Start(job.row)
 
 
@@ -250,9 +250,9 @@ class Sorted:
 
     def decide(self, view: View) -> Iterator[Action]:
         """Sort the whole queue in Python, and start what fits."""
-        room = view.room()
+        free = view.free_now()
         for job in sorted(view.waiting, key=lambda job: (job.procs, job.estimate)):
-            if room.take(job):
+            if free.take(job):
                 yield Start(job.row)
 
 

@@ -29,9 +29,9 @@ class Smallest:
         self.name = f"smallest-{most}" if most else "smallest"
 
     def decide(self, view):
-        room = view.room()
+        free = view.free_now()
         for job in view.that_fit("procs"):
-            if room.take(job):
+            if free.take(job):
                 yield Start(job.row)
 
 

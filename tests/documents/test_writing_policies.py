@@ -135,9 +135,9 @@ def test_what_the_document_names_is_there() -> None:
     for name in set(re.findall(r"`view\.(\w+)", text)):
         assert hasattr(view, name), name
     for name in set(re.findall(r"`view\.space\.(\w+)", text)):
-        assert hasattr(view.space, name), name
+        assert hasattr(view.resources, name), name
     for name in set(re.findall(r"`profile\.(\w+)", text)):
-        assert hasattr(view.space.profile(), name), name
+        assert hasattr(view.resources.profile(), name), name
 
 
 def engine_view() -> Any:

@@ -102,16 +102,16 @@ class Slices:
         gone = {*view.finished, *view.withdrawn}
         turn.order = [row for row in turn.order if row not in gone]
         turn.seen |= {*view.queue.tolist()}
-        room = view.room()
+        free = view.free_now()
         for row in [row for row in turn.order if row in view.suspended]:
             run = view.suspended[row]
-            if all(room.free[host] >= procs for host, procs, _ in parts_of(run.allocation)):
+            if all(free.free[host] >= procs for host, procs, _ in parts_of(run.allocation)):
                 for host, procs, _ in parts_of(run.allocation):
-                    room.free[host] -= procs
+                    free.free[host] -= procs
                 turn.order.append(turn.order.pop(turn.order.index(row)))
                 yield Resume(row, view.now + 2 * SECOND)
         for job in view.waiting:
-            if room.take(job):
+            if free.take(job):
                 turn.order.append(job.row)
                 yield Start(job.row, until=view.now + 2 * SECOND)
 

@@ -37,7 +37,7 @@ class Forcing(Calendar):
 
     def look(self, engine: Engine, done: Round) -> None:
         for row in engine.view().queue.tolist():
-            if self.draw.random() < 0.4 and (room := engine.room_for(row)):
+            if self.draw.random() < 0.4 and (room := engine.allocation_for(row)):
                 self.forced += 1
                 self._account(engine.handle(done.at, [Forced(row, room)]))
                 return
@@ -65,11 +65,11 @@ def test_a_forced_start_goes_before_the_policy_and_where_it_is_told() -> None:
     engine = Engine(MACHINES["spanned hosts"], load_policy("fcfs"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 100), submitted(2, 8, 100), submitted(3, 1, 50)])
     assert sorted(engine.view().running) == [0]
-    assert engine.room_for(1) == ()  # 3 of 8 are free
-    assert engine.room_for(2) == (Chunk(1, 1),)
-    assert engine.room_for(2, {2}) == (Chunk(2, 1),)
-    assert engine.room_for(2, {0}) == ()
-    done = engine.handle(10, [Forced(2, engine.room_for(2, {2}))])
+    assert engine.allocation_for(1) == ()  # 3 of 8 are free
+    assert engine.allocation_for(2) == (Chunk(1, 1),)
+    assert engine.allocation_for(2, {2}) == (Chunk(2, 1),)
+    assert engine.allocation_for(2, {0}) == ()
+    done = engine.handle(10, [Forced(2, engine.allocation_for(2, {2}))])
     assert done.actions == (Start(2, (Chunk(2, 1),)),)
     assert sorted(engine.view().running) == [0, 2]
     assert engine.handle(100, [Finished(0), Finished(2)]).actions == (Start(1, (Chunk(0, 3), Chunk(1, 4), Chunk(2, 1))),)
@@ -86,14 +86,14 @@ def test_nowhere_is_room_for_a_job_whose_hosts_are_closed() -> None:
     engine = Engine(MACHINES["hosts with memory"], load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 8, 100), submitted(2, 8, 100), HostClosed(0)])
     assert engine.parked == (0, 1)
-    assert engine.room_for(0) == ()
+    assert engine.allocation_for(0) == ()
 
 
 def test_a_promise_that_a_forced_start_breaks_is_recorded() -> None:
     engine = Engine(one_host(8), load_policy("conservative"), is_audited=True)
     done = engine.handle(0, [submitted(1, 5, 100 * S), submitted(2, 8, 100 * S), submitted(3, 3, 500 * S)])
     assert {Promise(1, 100 * S), Promise(2, 200 * S)} <= set(done.actions)
-    engine.handle(0, [Forced(2, engine.room_for(2))])
+    engine.handle(0, [Forced(2, engine.allocation_for(2))])
     assert not [action for action in engine.handle(100 * S, [Finished(0)]).actions if isinstance(action, Start)]
     done = engine.handle(500 * S, [Finished(2)])
     assert done.actions[0] == Start(1, (Chunk(0, 8),))

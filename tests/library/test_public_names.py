@@ -111,9 +111,9 @@ class Mine:
     name = "mine"
 
     def decide(self, view: View) -> Iterable[Action]:
-        room = view.room()
+        free = view.free_now()
         for job in view.that_fit():
-            if room.take(job):
+            if free.take(job):
                 yield Start(job.row)
 
 

@@ -89,9 +89,9 @@ class Mine:
         self.most = most
 
     def decide(self, view):
-        room = view.room()
+        free = view.free_now()
         for job in sorted(view.that_fit(), key=lambda job: (-job.procs, job.row)):
-            if job.procs <= self.most and room.take(job):
+            if job.procs <= self.most and free.take(job):
                 yield Start(job.row)
 
 

@@ -111,6 +111,6 @@ def test_actions_come_back_with_places_from_what_was_shown(view: View) -> None:
     assert isinstance(placed, Start)
     assert [(chunk.host, chunk.procs) for chunk in placed.allocation] == [(1, 1)]
     assert inner.gone == {row}
-    assert inner.room.free[1] == view.free[1] - 1
+    assert inner.free_now.free[1] == view.free[1] - 1
     with pytest.raises(DecisionError, match="only starts can be wrapped"):
         inner.action(Suspend(0))

@@ -10,7 +10,7 @@ from qbatch.engine.engine import Engine
 from qbatch.model.events import Finished, Submitted
 from qbatch.model.job import Job
 from qbatch.model.machine import Host, Machine, one_host
-from qbatch.planning.spaces import space_of
+from qbatch.planning.resources import resource_model_of
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
 
@@ -35,15 +35,15 @@ def busy_engine(machine: Machine, seed: int) -> Engine:
 def test_those_that_fit_are_those_that_a_scan_finds(machine: Machine) -> None:
     for seed in range(30):
         view = busy_engine(machine, seed).view()
-        widest = space_of(machine).widest(machine, view.free)
+        widest = resource_model_of(machine).widest(machine, view.free)
         fitting = [job for job in view.waiting if job.procs <= widest]
         assert list(view.that_fit()) == fitting
         assert list(view.that_fit("procs")) == sorted(fitting, key=lambda job: (job.procs, job.row))
         by_two = sorted(fitting, key=lambda job: (job.estimate, job.procs, job.row))
         assert list(view.that_fit("estimate", "procs")) == by_two
-        room = view.room()
+        free = view.free_now()
         left_out = [job for job in view.waiting if job.procs > widest]
-        assert not any(room.take(job) for job in left_out)  # nothing is left out that there is room for
+        assert not any(free.take(job) for job in left_out)  # nothing is left out that there is room for
 
 
 def test_a_view_is_what_it_was_when_it_was_looked_at_until_the_pass_is_over() -> None:
@@ -90,3 +90,7 @@ def test_the_hosts_of_those_that_ended_are_told() -> None:
     engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=5))])
     engine.handle(2, [Finished(0)])
     assert told == [frozenset(), frozenset({1})]
+
+
+def test_former_names_still_work() -> None:
+    assert (View.room, View.space) == (View.free_now, View.resources)

@@ -23,9 +23,9 @@ class Smallest:
         self.name = f"smallest-{most}-{how}"
 
     def decide(self, view):
-        room = view.room()
+        free = view.free_now()
         for job in sorted(view.waiting, key=lambda job: (job.procs, job.row)):
-            if room.take(job):
+            if free.take(job):
                 yield Start(job.row)
 
 class NoPolicy:

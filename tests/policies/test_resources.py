@@ -39,10 +39,10 @@ class EasyByProfile:
     """EASY as a user writes it: what fits beside the running jobs and the head's reservation starts."""
 
     def decide(self, view: View) -> Iterable[Action]:
-        room, profile, has_head = view.room(), view.space.profile(), False
+        free, profile, has_head = view.free_now(), view.resources.profile(), False
         for job in view.waiting:
             start, where = profile.earliest(job.row, job.estimate, view.now)
-            if start == view.now and room.place_on(job, where[0].host):
+            if start == view.now and free.place_on(job, where[0].host):
                 yield Start(job.row, where)
                 profile.reserve(where, start, start + job.estimate)
             elif not has_head:
@@ -55,7 +55,7 @@ class ConservativeByProfile:
     """Conservative backfilling from scratch as a user writes it: each waiting job has a reservation, in order of arrival."""
 
     def decide(self, view: View) -> Iterable[Action]:
-        profile, coming = view.space.profile(), []
+        profile, coming = view.resources.profile(), []
         for job in view.waiting:
             booked = max(job.estimate, SECOND)
             start, where = profile.earliest(job.row, booked, view.now)
@@ -75,9 +75,9 @@ class FirstFit:
         self.is_by_engine = is_by_engine
 
     def decide(self, view: View) -> Iterable[Action]:
-        room = view.room()
+        free = view.free_now()
         for job in view.waiting:
-            where = room.place(job)
+            where = free.place(job)
             if where:
                 yield Start(job.row) if self.is_by_engine else Start(job.row, where)
 

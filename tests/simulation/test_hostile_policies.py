@@ -77,9 +77,9 @@ def test_each_is_told_in_one_line(decide: Callable, says: str, monkeypatch: pyte
 
 def test_actions_are_carried_out_after_the_policy_has_looked_at_everything() -> None:
     def first_fit(view):
-        room = view.room()
+        free = view.free_now()
         for row in view.queue:
-            if room.take(view.jobs[int(row)]):
+            if free.take(view.jobs[int(row)]):
                 yield Start(int(row))
 
     for seed in range(40):

@@ -63,17 +63,17 @@ def test_it_makes_the_schedule_of_the_engine(policy: str, machine: str) -> None:
 
 
 def first_that_fits(view: View) -> Iterator[Action]:
-    room = view.room()
+    free = view.free_now()
     for job in view.waiting:
-        if room.take(job):
+        if free.take(job):
             yield Start(job.row)
 
 
 def by_name_of_a_host(view: View) -> Iterator[Action]:
-    room = view.room()
+    free = view.free_now()
     for job in view.that_fit("estimate"):
         for host in reversed(range(len(view.machine.hosts))):
-            if allocation := room.place_on(job, host):
+            if allocation := free.place_on(job, host):
                 yield Start(job.row, allocation)
                 break
 
@@ -121,9 +121,9 @@ def in_turns(view: View) -> Iterator[Action]:
     for row, one in view.running.items():
         if one.since + SECOND <= view.now and (row + view.now // SECOND) % 3 == 0:
             yield Suspend(row, keep_memory=row % 2 == 0)
-    room = view.room()
+    free = view.free_now()
     for job in view.waiting:
-        if room.take(job):
+        if free.take(job):
             yield Start(job.row, until=view.now + (1 + job.row % 4) * SECOND if job.row % 3 else None)
     if view.running:
         yield WakeAt(view.now + SECOND)

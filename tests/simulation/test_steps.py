@@ -102,9 +102,9 @@ class WithDepth:
     reservations = 3
 
     def decide(self, view: View) -> Iterator[Action]:
-        room = view.room()
+        free = view.free_now()
         for job in view.waiting:
-            if not room.take(job):
+            if not free.take(job):
                 return
             yield Start(job.row)
 

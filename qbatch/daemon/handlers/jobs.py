@@ -180,7 +180,7 @@ def force_start(core: Core, actor: Actor, request: requests.ForceStart) -> Steps
             return job.state.letter
         if job.row < 0:
             raise wrong_state(core, job, "a command under way has taken it from the policy; try again in a second")
-        allocation = pool.engine.room_for(job.row, hosts)
+        allocation = pool.engine.allocation_for(job.row, hosts)
         if not allocation:
             raise _not_free(core, pool, job, hosts)
         pool.events.append(Forced(job.row, allocation))

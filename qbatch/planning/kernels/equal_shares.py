@@ -31,7 +31,7 @@ SHARER = record(
     "share",  # its equal share; of a waiting job: the share that it would have.
     "owed",  # processor-microseconds that are owed to it, by ``at`` of its host.
     "executed",  # its executed time, by ``at`` of its host.
-    "guest",  # whether it is a trial run.
+    "trial",  # whether it is a trial run.
     "is_new",  # whether it may get a trial run in this pass.
 )
 """A job that waits or is on a host."""
@@ -46,7 +46,7 @@ SHARED_HOST = record(
     "is_closed",
     "idle",  # processors that no job has.
     "demand",  # processors that all jobs there ask for.
-    "guests",  # processors of trial runs.
+    "trial_procs",  # processors of trial runs.
     "sharing",  # number of jobs without trial runs.
     "owing",  # number of these jobs to which something is owed.
     "at",  # the instant up to which its account is updated.
@@ -120,7 +120,7 @@ def link(slot: int, host: int, state: SharesState) -> None:
         hosts[host].first = slot
     else:
         jobs[before].next = slot
-    if jobs[slot].guest == NO_TRIAL:
+    if jobs[slot].trial == NO_TRIAL:
         hosts[host].sharing += 1
 
 
@@ -135,7 +135,7 @@ def unlink(slot: int, state: SharesState) -> None:
         while jobs[before].next != slot:
             before = jobs[before].next
         jobs[before].next = jobs[slot].next
-    if jobs[slot].guest == NO_TRIAL:
+    if jobs[slot].trial == NO_TRIAL:
         hosts[host].sharing -= 1
 
 
@@ -150,7 +150,7 @@ def touch(now: int, host: int, state: SharesState) -> None:
         job = state.jobs[slot]
         if job.procs > 0:
             job.executed += length
-            if job.guest == NO_TRIAL and job.executed - length <= counts.long < job.executed:
+            if job.trial == NO_TRIAL and job.executed - length <= counts.long < job.executed:
                 at.is_due = 1
         if job.owed > 0 or is_queue:
             job.owed = max(job.owed - (job.procs - job.share) * length, 0)
@@ -172,26 +172,26 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
         state.counts[0].used += 1
     job = state.jobs[slot]
     job.row, job.requested, job.held, job.procs, job.had, job.share = row, requested, held, 0, -1, 0
-    job.owed, job.executed, job.guest, job.is_new = 0, 0, NO_TRIAL, is_new
+    job.owed, job.executed, job.trial, job.is_new = 0, 0, NO_TRIAL, is_new
     link(slot, state.hosts.shape[0] - 1, state)
     return slot
 
 
 @kernel
-def enter(now: int, slot: int, host: int, procs: int, guest: int, state: SharesState) -> None:
+def enter(now: int, slot: int, host: int, procs: int, trial: int, state: SharesState) -> None:
     """Move a waiting job to a host, with ``procs`` processors; the host must be divided again.
 
-    ``guest``: ``NO_TRIAL``, ``ON_IDLE`` or ``SQUEEZING``.
+    ``trial``: ``NO_TRIAL``, ``ON_IDLE`` or ``SQUEEZING``.
     """
     touch(now, host, state)
     job, at = state.jobs[slot], state.hosts[host]
     unlink(slot, state)
-    job.procs, job.guest, job.is_new = procs, guest, 0
+    job.procs, job.trial, job.is_new = procs, trial, 0
     link(slot, host, state)
     at.idle -= procs
     at.demand += job.requested
     at.free_memory -= job.held
-    at.guests += procs if guest != NO_TRIAL else 0
+    at.trial_procs += procs if trial != NO_TRIAL else 0
     at.owing += 1 if job.owed > 0 else 0
     at.is_due = at.is_stale = 1
 
@@ -208,10 +208,10 @@ def depart(now: int, row: int, state: SharesState) -> None:
         at.idle += job.procs
         at.demand -= job.requested
         at.free_memory += job.held
-        at.guests -= job.procs if job.guest != NO_TRIAL else 0
+        at.trial_procs -= job.procs if job.trial != NO_TRIAL else 0
         at.owing -= 1 if job.owed > 0 else 0
         at.is_due = at.is_stale = 1
-        if job.guest == SQUEEZING:
+        if job.trial == SQUEEZING:
             at.is_forced = 1
     unlink(slot, state)
     job.row, job.procs, job.had = NOBODY, 0, 0
@@ -221,20 +221,20 @@ def depart(now: int, row: int, state: SharesState) -> None:
 def belongs(slot: int, group: int, state: SharesState) -> bool:
     """Return whether a job of a host belongs to a group that shares processors."""
     job = state.jobs[slot]
-    if job.guest != NO_TRIAL:
+    if job.trial != NO_TRIAL:
         return False
     return group == ALL or (job.owed > 0 or job.executed > state.counts[0].long) == (group == FAVOURED)
 
 
 @kernel
-def water_level(host: int, group: int, room: int, requested: int, state: SharesState) -> tuple[int, int]:
+def water_level(host: int, group: int, procs: int, requested: int, state: SharesState) -> tuple[int, int]:
     """Return the greatest common level that the processors allow, and how many of the jobs that ask for more get one above it.
 
-    ``room``: the processors.  ``requested``: the processors of one additional job; 0: none.
+    ``procs``: the processors.  ``requested``: the processors of one additional job; 0: none.
     """
     jobs, level = state.jobs, 0
     while True:
-        left, count = room, 0
+        left, count = procs, 0
         if requested > level:
             count += 1
         else:
@@ -255,12 +255,12 @@ def water_level(host: int, group: int, room: int, requested: int, state: SharesS
 
 
 @kernel
-def fill(host: int, group: int, room: int, is_given: bool, state: SharesState) -> int:
+def fill(host: int, group: int, procs: int, is_given: bool, state: SharesState) -> int:
     """Divide processors equally and return how many are used: no job gets more than it asks for; the remainder goes in order.
 
     ``is_given``: whether each job gets these processors now; otherwise they are only recorded as its share.
     """
-    level, spare = water_level(host, group, room, 0, state)
+    level, spare = water_level(host, group, procs, 0, state)
     given, slot = 0, state.hosts[host].first
     while slot >= 0:
         job = state.jobs[slot]
@@ -283,7 +283,7 @@ def find_shares(host: int, state: SharesState) -> None:
     """Record the equal share of each job of a host, whether the host is divided now or later."""
     at = state.hosts[host]
     if at.is_stale:
-        fill(host, ALL, at.cpus - at.guests, False, state)
+        fill(host, ALL, at.cpus - at.trial_procs, False, state)
         at.is_stale = 0
 
 
@@ -295,17 +295,17 @@ def divide(now: int, host: int, state: SharesState) -> None:
     """
     touch(now, host, state)
     jobs, at = state.jobs, state.hosts[host]
-    room, favoured = at.cpus - at.guests, 0
+    procs, favoured = at.cpus - at.trial_procs, 0
     slot = at.first
     while slot >= 0:
         favoured += 1 if belongs(slot, FAVOURED, state) else 0
         slot = jobs[slot].next
-    if favoured > 0 and room >= at.sharing:
-        given = fill(host, FAVOURED, room - (at.sharing - favoured), True, state)
-        given += fill(host, OTHERS, room - given, True, state)
+    if favoured > 0 and procs >= at.sharing:
+        given = fill(host, FAVOURED, procs - (at.sharing - favoured), True, state)
+        given += fill(host, OTHERS, procs - given, True, state)
     else:
-        given = fill(host, ALL, room, True, state)
-    at.idle, at.last, at.is_due = room - given, now, 0
+        given = fill(host, ALL, procs, True, state)
+    at.idle, at.last, at.is_due = procs - given, now, 0
 
 
 @kernel
@@ -330,7 +330,7 @@ def could_hold(host: int, requested: int, held: int, is_trial: int, state: Share
     A trial run needs them to be left when every other job keeps one processor, and every other trial run all that it has.
     """
     at = state.hosts[host]
-    least = requested + (at.sharing + at.guests if is_trial else 0)
+    least = requested + (at.sharing + at.trial_procs if is_trial else 0)
     return bool(at.is_closed == 0 and at.cpus >= least and (at.memory == 0 or at.free_memory >= held))
 
 
@@ -405,11 +405,11 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
     if host < 0:
         return 0, NOBODY
     at = state.hosts[host]
-    reached, spare = water_level(host, ALL, at.cpus - at.guests, requested, state)
+    reached, spare = water_level(host, ALL, at.cpus - at.trial_procs, requested, state)
     slot, last = at.first, NOBODY if spare == 0 else FOREVER
     while slot >= 0 and spare > 0:
         job = state.jobs[slot]
-        if job.guest == NO_TRIAL and job.requested > reached:
+        if job.trial == NO_TRIAL and job.requested > reached:
             spare -= 1
             last = job.row if spare == 0 else last
         slot = job.next
@@ -447,7 +447,7 @@ def next_look(now: int, host: int, state: SharesState) -> int:
         job = state.jobs[slot]
         if job.owed > 0 and job.procs > job.share:
             found = min(found, now - (-job.owed // (job.procs - job.share)))
-        if job.guest == NO_TRIAL and job.procs > 0 and job.executed <= long:
+        if job.trial == NO_TRIAL and job.procs > 0 and job.executed <= long:
             longest = max(longest, job.executed)
         slot = job.next
     return min(found, now + long - longest + 1) if longest >= 0 and long < FOREVER else found
@@ -511,7 +511,7 @@ def write_changes(now: int, state: SharesState, actions: RecordArray) -> int:
                 action.kind = tables.RESIZE
             elif had == 0:
                 action.kind = tables.RESUME
-            elif job.guest == NO_TRIAL:
+            elif job.trial == NO_TRIAL:
                 action.kind = tables.START
             else:
                 action.kind, action.until = tables.TRY, now + state.counts[0].quantum

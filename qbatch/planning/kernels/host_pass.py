@@ -96,8 +96,8 @@ def start_host(
     """Return the host on which a job may start now, -1 for none."""
     best, procs = -1, asked[CPUS, row]
     for host in range(hosts.shape[2]):
-        room = hosts[FREE, CPUS, host]
-        if room < procs or (best >= 0 and room >= hosts[FREE, CPUS, best]):
+        free_now = hosts[FREE, CPUS, host]
+        if free_now < procs or (best >= 0 and free_now >= hosts[FREE, CPUS, best]):
             continue
         if is_within(FREE, row, host, asked, hosts) and (
             end <= now or not is_reserved[host] or stays_free(row, host, now, end, asked, hosts, free)

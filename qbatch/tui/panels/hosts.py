@@ -116,8 +116,8 @@ class HostPanel(DrawnPanel):
                 across = min(wanted, max(width // (_NAME + tail + 3), 1))
                 self._cells = max(width // across - _NAME - tail - 1, 1)
             self._across = min(across, max(wanted, 1))
-            room = width // self._across - _NAME - tail - 1
-            self._pitch = max(min(_MOST_PITCH, room // self._cells), 1)
+            available = width // self._across - _NAME - tail - 1
+            self._pitch = max(min(_MOST_PITCH, available // self._cells), 1)
         self._rows = []
         for name, hosts in pools.items():
             if len(pools) > 1 or len(places) == 1:

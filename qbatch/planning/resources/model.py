@@ -22,7 +22,7 @@ from qbatch.planning.view import OVERDUE, Run, View
 _host_pass, _parts_by_end = entry_to(host_pass.host_pass), entry_to(running.parts_by_end)
 
 Reserved = tuple[int, int, int]
-"""A reservation of a pass: row, index in :meth:`Space.hosts`, start (0: each pass finds it again)."""
+"""A reservation of a pass: row, index in :meth:`ResourceModel.hosts`, start (0: each pass finds it again)."""
 
 Named = Sequence[Sequence[int]]
 """The free amount of each resource that the machine names (``Machine.resources``), by host."""
@@ -59,7 +59,7 @@ class Plan(Protocol):
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """The booked ends of odd rows (:func:`qbatch.planning.spaces.placed_plan.odd_ends`)."""
+        """The booked ends of odd rows (:func:`qbatch.planning.resources.placed_plan.odd_ends`)."""
 
     def follow(self, view: View) -> None:
         """Bring the plan up to date with finished and withdrawn jobs."""
@@ -84,7 +84,7 @@ class Plan(Protocol):
         """Return the planned start of a waiting row."""
 
 
-class Space(ABC):
+class ResourceModel(ABC):
     """The resource model of a machine, for a view.
 
     ``spans``: a job may have processors of several hosts.  ``uses_shapes``: the requests of waiting jobs are kept as arrays
@@ -130,9 +130,9 @@ class Space(ABC):
         """
 
     @classmethod
-    def room(cls, view: View) -> Room:
+    def free_now(cls, view: View) -> FreeResources:
         """Return what is free now, for a pass to take from."""
-        return Room(cls, view)
+        return FreeResources(cls, view)
 
     def place(self, job: Job) -> Allocation:
         """Return the default allocation of a job now, empty if it does not fit."""
@@ -141,7 +141,7 @@ class Space(ABC):
 
     def fits(self, job: Job) -> bool:
         """Return whether a job fits now."""
-        return self.room(self.view).take(job)
+        return self.free_now(self.view).take(job)
 
     def fits_any(self, rows: Int64Array) -> bool:
         """Return whether one of these rows may fit now; if it returns False, no pass starts any of them."""
@@ -189,7 +189,7 @@ class Space(ABC):
         hosts = self.view.machine.hosts
         return np.array([host.could_hold(job.procs, job.memory, job.resources) for host in hosts])
 
-    def whole(self) -> Space | None:
+    def whole(self) -> ResourceModel | None:
         """Return the resource model in which each job is inside one of ``places``; None while jobs are chunks over hosts."""
         return self
 
@@ -216,14 +216,14 @@ class Space(ABC):
         return [Start(row) for row in rows]
 
 
-class Room:
+class FreeResources:
     """What is free during one pass; a policy takes the resources of the jobs that it starts from it.
 
     ``free`` and ``free_memory``: processors and bytes of memory of each host; ``free_resources``: by resource of
     ``Machine.resources``, then by host.
     """
 
-    def __init__(self, kind: type[Space], view: View) -> None:
+    def __init__(self, kind: type[ResourceModel], view: View) -> None:
         self.machine = view.machine
         self.free = list(view.free)
         self.free_memory = list(view.free_memory)

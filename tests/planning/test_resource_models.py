@@ -14,9 +14,9 @@ from qbatch.model.events import Event, Finished, Submitted
 from qbatch.model.job import SCATTER, ChunkRequest, Job
 from qbatch.model.machine import Host, Machine, one_host
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.spaces import ChunkSpace, HostSpace, PoolSpace, space_of
-from qbatch.planning.spaces.chunks import are_loose
-from qbatch.planning.spaces.pool_plan import PoolPlan
+from qbatch.planning.resources import ChunkModel, HostModel, PoolModel, resource_model_of
+from qbatch.planning.resources.chunks import are_loose
+from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import View
 from qbatch.policies import load_policy
 from qbatch.simulation import run
@@ -36,14 +36,14 @@ PLANS = ("conservative", "conservative:compress=start", "conservative:compress=n
 def test_the_kind_of_space_is_chosen_by_the_machine() -> None:
     hosts = (Host("a", 4), Host("b", 2))
     for machine, kind in (
-        (one_host(4), PoolSpace),
-        (Machine(hosts), PoolSpace),
-        (Machine(hosts, single_host=True), HostSpace),
-        (Machine((Host("a", 4, 100),)), HostSpace),
-        (Machine(hosts, chunked=True), ChunkSpace),
+        (one_host(4), PoolModel),
+        (Machine(hosts), PoolModel),
+        (Machine(hosts, single_host=True), HostModel),
+        (Machine((Host("a", 4, 100),)), HostModel),
+        (Machine(hosts, chunked=True), ChunkModel),
     ):
-        assert space_of(machine) is kind
-        assert isinstance(Engine(machine, load_policy("easy")).view().space, kind)
+        assert resource_model_of(machine) is kind
+        assert isinstance(Engine(machine, load_policy("easy")).view().resources, kind)
 
 
 def random_hosts(rng: random.Random) -> tuple[Host, ...]:
@@ -156,12 +156,12 @@ class ByProfile:
     name = "by-profile"
 
     def decide(self, view: View) -> Iterator[Action]:
-        profile = view.space.profile()
+        profile = view.resources.profile()
         for job in view.waiting:
             at, allocation = profile.earliest(job.row, job.estimate, view.now)
             profile.reserve(allocation, at, at + job.estimate)
             if at == view.now:
-                yield view.space.start(job.row, allocation)
+                yield view.resources.start(job.row, allocation)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_a_profile_gives_back_what_it_took_and_knows_never(machine: Machine) -> 
         engine.handle(0, [Submitted(job) for job in jobs])
         view = engine.view()
         rows = view.queue.tolist()
-        profile = view.space.profile()
+        profile = view.resources.profile()
         before = [profile.earliest(row, 5 * SECOND, 0) for row in rows]
         for row, (at, allocation) in zip(rows, before, strict=True):
             assert at < FOREVER
-            assert view.space.fits(view.jobs[row]) or at > 0
+            assert view.resources.fits(view.jobs[row]) or at > 0
             profile.reserve(allocation, at, at + 5 * SECOND)
             assert procs_of(allocation) == view.jobs[row].procs
             assert profile.earliest(row, 5 * SECOND, at + 1)[0] > at
@@ -220,6 +220,6 @@ def test_one_of_many_fits_where_one_of_them_does(kind: str) -> None:
             engine.handle(at, [Submitted(asked)])
         view = engine.view()
         if len(view.queue):
-            answers.add(view.space.fits_any(view.queue))
-            assert view.space.fits_any(view.queue) == any(view.space.fits(job) for job in view.waiting), seed
+            answers.add(view.resources.fits_any(view.queue))
+            assert view.resources.fits_any(view.queue) == any(view.resources.fits(job) for job in view.waiting), seed
     assert answers == {False, True}

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from qbatch.model.actions import Allocation, Start, outside
 from qbatch.planning.kernels.entries import uncompiled
 from qbatch.planning.kernels.profile import FOREVER, SHORTEST_BOOKING, booked
-from qbatch.planning.spaces.space import Profile
+from qbatch.planning.resources.model import Profile
 from qbatch.planning.view import Run, View
 
 _booked = uncompiled(booked)
@@ -73,7 +73,7 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def _profile(self, view: View) -> Profile:
-        profile = view.space.profile()
+        profile = view.resources.profile()
         for run in view.running.values():
             # A booking is at least a second, also with a zero estimate.
             allocation = outside(run.allocation, view.closed)

@@ -19,8 +19,8 @@ from qbatch.planning.kernels.entries import entry_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, FREE, MEMORY, THERE
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.spaces.placed_plan import PlacedPlan
-from qbatch.planning.spaces.space import Named, Plan, Profile, Space
+from qbatch.planning.resources.model import Named, Plan, Profile, ResourceModel
+from qbatch.planning.resources.placed_plan import PlacedPlan
 
 _fits_any, _fill = entry_to(host_pass.fits_any), entry_to(host_pass.fill_profiles)
 _add, _earliest = entry_to(host_pass.add_part), entry_to(host_pass.earliest_start)
@@ -29,7 +29,7 @@ _SEGMENTS = 64
 """Initial space of a profile."""
 
 
-class HostSpace(Space):
+class HostModel(ResourceModel):
     """Hosts with or without memory and named resources; every job is inside one of them."""
 
     __slots__ = ("_hosts",)
@@ -105,9 +105,9 @@ class HostSpace(Space):
 class HostProfiles(Profile):
     """Profiles of every host, ``[H, N, 2, space]``: what the running jobs leave, less what is reserved."""
 
-    def __init__(self, space: HostSpace) -> None:
-        self._space, view = space, space.view
-        self._hosts, self._asked = space.hosts(), view.window.long_columns.asked
+    def __init__(self, model: HostModel) -> None:
+        self._model, view = model, model.view
+        self._hosts, self._asked = model.hosts(), view.window.long_columns.asked
         _, resources, hosts = self._hosts.shape
         self._free = np.empty((hosts, resources, 2, _SEGMENTS), np.int64)
         _fill(view.now, self._hosts, np.empty((2 + resources, 0), np.int64), 0, self._free)
@@ -130,4 +130,4 @@ class HostProfiles(Profile):
         Ties: the fewest processors free now, then host order.
         """
         start, host = _earliest(row, not_before, duration, self._asked, self._hosts, self._free)
-        return int(start), (self._space.part(row, int(host)),) if start < FOREVER else ()
+        return int(start), (self._model.part(row, int(host)),) if start < FOREVER else ()

@@ -16,14 +16,14 @@ from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
 from qbatch.planning.kernels.tables import CPUS, END, FREE, PROCS, THERE
 from qbatch.planning.kernels.types import Int64Array
-from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Named, Plan, Profile, Space
+from qbatch.planning.resources.model import Named, Plan, Profile, ResourceModel
+from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import Run, View
 
 _profiles = entries_to(profiles)
 
 
-class PoolSpace(Space):
+class PoolModel(ResourceModel):
     """The processors of one host, or of hosts that jobs may span, without memory."""
 
     __slots__ = ()

@@ -28,10 +28,10 @@ from qbatch.planning.kernels.entries import entry_to, uncompiled
 from qbatch.planning.kernels.profile import FOREVER, booked
 from qbatch.planning.kernels.tables import END, FREE
 from qbatch.planning.kernels.types import BoolArray, Int64Array, RecordArray
-from qbatch.planning.spaces.placed_plan import PlacedPlan
-from qbatch.planning.spaces.pool import PoolSpace
-from qbatch.planning.spaces.pool_plan import PoolPlan
-from qbatch.planning.spaces.space import Named, Plan, Profile, Reserved, Space
+from qbatch.planning.resources.model import Named, Plan, Profile, Reserved, ResourceModel
+from qbatch.planning.resources.placed_plan import PlacedPlan
+from qbatch.planning.resources.pool import PoolModel
+from qbatch.planning.resources.pool_plan import PoolPlan
 from qbatch.planning.view import View
 
 _start_in_order = entry_to(chunks.start_in_order)
@@ -41,7 +41,7 @@ _chunks_fit, _earliest_chunks = entry_to(grid.chunks_fit), entry_to(grid.earlies
 _booked = uncompiled(booked)
 
 
-class ChunkSpace(Space):
+class ChunkModel(ResourceModel):
     """Hosts; a job takes chunks of them."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class ChunkSpace(Space):
     def list_pass(
         self, order: Int64Array, depth: int, *, is_stopping: bool = False, is_by_shadow: bool = False
     ) -> tuple[list[Start], list[Reserved]]:
-        """Make one pass (see :meth:`Space.list_pass`); if hosts matter, reservations hold only until the next pass."""
+        """Make one pass (see :meth:`ResourceModel.list_pass`); if hosts matter, reservations hold only until the next pass."""
         view, whole = self.view, self.whole()
         if whole is not None:
             pool_starts, reserved = whole.list_pass(order, depth, is_stopping=is_stopping)
@@ -94,9 +94,9 @@ class ChunkSpace(Space):
         waiting = islice((row for row in order.tolist() if row not in begun), depth)
         return starts, [(row, 0, 0) for row in waiting]
 
-    def whole(self) -> Space | None:
+    def whole(self) -> ResourceModel | None:
         """Return one pool while hosts matter to none of the waiting jobs."""
-        return PoolSpace(self.view) if are_loose(self.view) else None
+        return PoolModel(self.view) if are_loose(self.view) else None
 
     def starts(self, rows: list[int], places: list[int]) -> list[Start]:
         return place_in_order(self.view, rows)
@@ -162,7 +162,7 @@ def scan_by_shadow(view: View, waiting: Int64Array, *, is_easy: bool) -> tuple[l
     shapes = view.shapes
     assert shapes is not None
     hosts, space = hosts_now(view), view.free_procs
-    going = view.space.parts()
+    going = view.resources.parts()
     running = going.shape[1]
     begun = np.empty((4, space), np.int64)
     taken, facts = np.empty((2, hosts.shape[2]), np.int64), np.array([0, FOREVER], np.int64)
