@@ -337,9 +337,9 @@ class _Daemon:
         log.info("serving %s as %s from %s", options.socket_path, service.settings.name, store.directory)
         self.notify.send(f"READY=1\nSTATUS={len(service.core.jobs)} jobs")
 
-        async def begin_shadows() -> None:
+        async def begin_what_if() -> None:
             async with service.quiet():
-                service.shadows.begin_again(service.settings.shadows)
+                service.what_if.begin_again(service.settings.shadows)
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -348,7 +348,7 @@ class _Daemon:
         warming = self.warming.run(service.is_busy, lambda: service.commits, lambda: len(service.core.jobs))
         background = [
             asyncio.create_task(each)
-            for each in (self.notify.watch(service), self.snapshots.keep(), begin_shadows(), warming)
+            for each in (self.notify.watch(service), self.snapshots.keep(), begin_what_if(), warming)
         ]
         for task in background:
             task.add_done_callback(ended)
@@ -362,7 +362,7 @@ class _Daemon:
             self.notify.send("STOPPING=1")
             for task in background:
                 task.cancel()
-            service.shadows.end()
+            service.what_if.end()
             await self._stop_listening()
             if executor is not None:
                 await executor.close()

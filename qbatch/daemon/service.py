@@ -38,10 +38,10 @@ from qbatch.daemon.own_policies import OwnPolicies
 from qbatch.daemon.pass_driver import Asker, PassDriver, WorkDriver
 from qbatch.daemon.scripts import Scripts
 from qbatch.daemon.settings import Settings
-from qbatch.daemon.shadows import ShadowProcess
 from qbatch.daemon.sources import JobSource
 from qbatch.daemon.store import StorageError, StorageFull, Store
 from qbatch.daemon.unread import Unread
+from qbatch.daemon.what_if_process import WhatIfProcess
 from qbatch.model.errors import DecisionError, InputError, QbatchError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.requests import Hold, Request, Submit
@@ -181,7 +181,7 @@ class Service:
         self.event_stream = EventStream(self.clients.subscribers)
         self.event_stream.last = core.events_made
         self.outbox = Outbox(self.waiters, self.forecasts, self.event_stream, self.report)
-        self.shadows = ShadowProcess(self)
+        self.what_if = WhatIfProcess(self)
         self.own_policies = OwnPolicies(lambda: self.settings.named_policies(), instance.config)
         self.stop_reason = ""
         self.is_full = False
@@ -405,7 +405,7 @@ class Service:
                 raise InputError(str(answer))
         async with self.quiet():
             asked = self.settings.shadows
-            self.shadows.begin_again(asked if asked != before else self.shadows.policies)
+            self.what_if.begin_again(asked if asked != before else self.what_if.policies)
 
     async def _commit_group(self) -> None:
         if self.failure is not None:  # the state cannot be trusted: nothing is written or answered any more
@@ -425,7 +425,7 @@ class Service:
                 else:
                     client.reply(number, result)
             self.outbox.carry_out(self.core, group.outbox)
-            self.shadows.follow(group.entries)
+            self.what_if.follow(group.entries)
         if is_recovered:  # missed reports are asked for, clients and passes have their turn
             self.outbox.after_rebuild(self.core)
             for client in list(self.clients):

@@ -219,13 +219,13 @@ def shadow(service: Service, client: ConnectedClient, request: requests.Shadow) 
     async def changed() -> records.Shadows:
         await service.own_policies.admit(request.policies)
         async with service.quiet():
-            service.shadows.begin(request.policies)
-        return service.shadows.table()
+            service.what_if.begin(request.policies)
+        return service.what_if.table()
 
     if request.action not in SHADOW_ACTIONS:
         word = request.action[:20]
         raise Refusal("bad-value", f"{word!r} is no action on what-if policies{suggestion(word, SHADOW_ACTIONS)}")
-    return changed() if request.action == "set" else service.shadows.table()
+    return changed() if request.action == "set" else service.what_if.table()
 
 
 @handles(requests.Subscribe)

@@ -14,7 +14,7 @@ from qbatch.daemon.export import exportable_of
 from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ALICE, ROOT, Bench
-from tests.daemon.shadowing.driver import group_of
+from tests.daemon.what_if.driver import group_of
 
 POLICY = "immediate:inner=fcfs-backfill,quantum=60,memory=1GB,protect=600"
 

@@ -8,7 +8,7 @@ from qbatch.wire import requests
 from qbatch.wire.records import HostRecord
 from tests.daemon.core.driver import ROOT, Bench
 from tests.daemon.core.test_quantum import config
-from tests.daemon.shadowing.driver import group_of
+from tests.daemon.what_if.driver import group_of
 
 
 def malleable(memory: str = "0") -> Bench:

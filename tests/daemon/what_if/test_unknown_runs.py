@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbatch.daemon.shadowing import policy_run
-from qbatch.daemon.shadowing.group import PolicyGroup
+from qbatch.daemon.what_if import policy_run
+from qbatch.daemon.what_if.group import PolicyGroup
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from tests.daemon.core.driver import ALICE, BOB, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.core.test_quantum import config
-from tests.daemon.shadowing.driver import RealBench, alone, bench_of, ended, endings, fates, group_of, present
+from tests.daemon.what_if.driver import RealBench, alone, bench_of, ended, endings, fates, group_of, present
 from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")

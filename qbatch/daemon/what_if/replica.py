@@ -8,7 +8,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core.job import BatchJob
 from qbatch.daemon.core.state import Actor, Core, Effect, Ending, Happening
 from qbatch.daemon.executors.attempt import LOST
-from qbatch.daemon.shadowing.statistics import PolicyStatistics
+from qbatch.daemon.what_if.statistics import PolicyStatistics
 from qbatch.wire.identifiers import ARRAY, JobKey
 from qbatch.wire.requests import Request, Submit
 

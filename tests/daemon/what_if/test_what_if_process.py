@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from qbatch.daemon import shadows as shadows_module
+from qbatch.daemon import what_if_process as shadows_module
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.event_stream import EventStream
-from qbatch.daemon.shadows import ShadowProcess
+from qbatch.daemon.what_if_process import WhatIfProcess
 from tests.daemon.core.driver import SECOND, Bench
-from tests.daemon.shadowing.driver import bench_of
+from tests.daemon.what_if.driver import bench_of
 
 
 class Service:
@@ -46,10 +46,10 @@ class Service:
         raise AssertionError("all is committed")
 
 
-def run(story: Callable[[Service, ShadowProcess], Awaitable[None]], bench: Bench) -> None:
+def run(story: Callable[[Service, WhatIfProcess], Awaitable[None]], bench: Bench) -> None:
     async def whole() -> None:
         service = Service(bench)
-        shadows = ShadowProcess(service)  # type: ignore[arg-type]  # its core is a property
+        shadows = WhatIfProcess(service)  # type: ignore[arg-type]  # its core is a property
         try:
             await asyncio.wait_for(story(service, shadows), 60)
         finally:
@@ -68,7 +68,7 @@ def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypat
     monkeypatch.setattr(shadows_module, "MOST_UNREAD", 200_000)
     bench = bench_of("fcfs")
 
-    async def story(service: Service, shadows: ShadowProcess) -> None:
+    async def story(service: Service, shadows: WhatIfProcess) -> None:
         shadows.begin(["easy"])
         child = shadows.process
         assert child is not None
@@ -92,7 +92,7 @@ def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> N
     bench = bench_of("fcfs")
     bench.now = 100 * SECOND
 
-    async def story(service: Service, shadows: ShadowProcess) -> None:
+    async def story(service: Service, shadows: WhatIfProcess) -> None:
         shadows.begin(["easy", "conservative"])
         bench.now += 7 * SECOND
         await so(lambda: shadows.table().made == 107 * SECOND)
@@ -112,7 +112,7 @@ def test_what_the_child_cannot_do_is_in_the_note(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(shadows_module, "PolicyGroup", Broken)
 
-    async def story(service: Service, shadows: ShadowProcess) -> None:
+    async def story(service: Service, shadows: WhatIfProcess) -> None:
         shadows.begin(["easy"])
         await so(lambda: shadows.process is None)
         assert "status 1" in shadows.table().note

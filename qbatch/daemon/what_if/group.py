@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.state import Core
-from qbatch.daemon.shadowing.policy_run import PolicyRun, copy_of
-from qbatch.daemon.shadowing.replica import Replica
+from qbatch.daemon.what_if.policy_run import PolicyRun, copy_of
+from qbatch.daemon.what_if.replica import Replica
 from qbatch.wire.records import ShadowRecord, Shadows
 
 MOST_KNOWN = 100_000

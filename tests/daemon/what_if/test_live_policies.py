@@ -17,7 +17,7 @@ import pytest
 from qbatch.daemon.config import parse_config
 from qbatch.daemon.core.state import Actor
 from qbatch.daemon.handlers.verbs import permit
-from qbatch.daemon.shadows import check
+from qbatch.daemon.what_if_process import check
 from qbatch.model.errors import InputError
 from qbatch.wire.errors import Refusal
 from qbatch.wire.frames import encode

@@ -14,8 +14,8 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core import passes
 from qbatch.daemon.core.state import Core
 from qbatch.daemon.settings import Pool, Queue, Settings
-from qbatch.daemon.shadowing.group import PolicyGroup
 from qbatch.daemon.sources import TraceSource
+from qbatch.daemon.what_if.group import PolicyGroup
 from qbatch.model.errors import QbatchError
 from qbatch.model.machine import Host, one_host
 from qbatch.policies.registry import load_policy
@@ -27,7 +27,7 @@ from qbatch.workloads import read_log
 from tests.daemon.core.driver import ALICE, ROOT, SECOND, Bench
 from tests.daemon.core.test_core_properties import one_step
 from tests.daemon.harness import ROOT as HOME
-from tests.daemon.shadowing.driver import alone, bench_of, ended, endings, fates, group_of
+from tests.daemon.what_if.driver import alone, bench_of, ended, endings, fates, group_of
 from tests.harness import size
 
 POLICIES = ("fcfs", "easy", "conservative")

@@ -13,7 +13,7 @@ from qbatch.daemon import journal_entry
 from qbatch.daemon.core import state_snapshot
 from qbatch.daemon.core.state import Core, Ending, Launch, Stop
 from qbatch.daemon.executors.attempt import Ended
-from qbatch.daemon.shadowing.group import PolicyGroup
+from qbatch.daemon.what_if.group import PolicyGroup
 from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey

@@ -28,8 +28,8 @@ from qbatch.daemon.core.execution import set_timer
 from qbatch.daemon.core.job import BatchJob, BatchState
 from qbatch.daemon.core.state import Core, Ending, Happening
 from qbatch.daemon.handlers import verbs
-from qbatch.daemon.shadowing.replica import Item, KnownRuns
-from qbatch.daemon.shadowing.statistics import PolicyStatistics
+from qbatch.daemon.what_if.replica import Item, KnownRuns
+from qbatch.daemon.what_if.statistics import PolicyStatistics
 from qbatch.model.events import Woken
 from qbatch.model.progress import NEVER
 from qbatch.planning.policy import name_of

@@ -28,7 +28,7 @@ import msgspec
 
 from qbatch.daemon.core.state import Core, machine_of
 from qbatch.daemon.settings import MOST_SHADOWS, shadow_policy
-from qbatch.daemon.shadowing.group import PolicyGroup
+from qbatch.daemon.what_if.group import PolicyGroup
 from qbatch.engine.engine import Engine
 from qbatch.model.errors import QbatchError
 from qbatch.planning.kernels.entries import serve_compiled, serve_uncompiled, serves_compiled
@@ -68,7 +68,7 @@ _decode_feed = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
 _decode_table = msgspec.msgpack.Decoder(records.Shadows).decode
 
 
-class ShadowProcess:
+class WhatIfProcess:
     """The daemon's side of the what-if policies; the event stream of the service announces new tables."""
 
     def __init__(self, service: Service) -> None:
