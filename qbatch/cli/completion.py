@@ -97,7 +97,7 @@ def with_completion(command: Callable[..., Any]) -> Callable[..., Any]:
     # Typer must see the objects that are changed here, not the source text of the annotations.
     hints = command.__annotations__ = typing.get_type_hints(command, include_extras=True)
     for name, parameter in inspect.signature(command).parameters.items():
-        for told in (parameter.default, *getattr(hints.get(name), "__metadata__", ())):
-            if isinstance(told, typer.models.ParameterInfo) and told.autocompletion is None:
-                told.autocompletion = BY_NAME.get(name)
+        for info in (parameter.default, *getattr(hints.get(name), "__metadata__", ())):
+            if isinstance(info, typer.models.ParameterInfo) and info.autocompletion is None:
+                info.autocompletion = BY_NAME.get(name)
     return command

@@ -61,13 +61,13 @@ def export(
     from qbatch.results.run_words import recorded_notes
 
     if source is None:
-        exported, told = _live(form, socket)
+        exported, summary = _live(form, socket)
     else:
         result = read_named(source, procs=procs).only(policy or [])
         for note in recorded_notes(result):
             talk(f"note: {note}")
         jobs = sum(int(schedule.ran.sum()) for schedule in result.schedules)
-        exported, told = Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
+        exported, summary = Exportable(result), f"{jobs:,} jobs of {result.name} under {', '.join(result.policies)}"
     losses: list[str] = []
     if form == "result" and target is not None:
         make_folder(target)
@@ -80,7 +80,7 @@ def export(
             with whole_file(target) as file:
                 FORMS_OF_EXPORT[form].write(file, exported)
         losses = FORMS_OF_EXPORT[form].losses(exported)
-    talk(f"{target or 'standard output'}: {told}")
+    talk(f"{target or 'standard output'}: {summary}")
     for loss in losses:
         talk(f"note: {loss}")
 
@@ -124,16 +124,16 @@ def _live(form: str, socket: str | None) -> tuple[Exportable, str]:
 
     found = exportable_of(jobs, hosts, page.server, now, log)
     if form == "swf" and (found.running or found.waiting):
-        told = (
+        summary = (
             f"{found.ended:,} ended, {found.running:,} running (status 2, run time so far) and {found.waiting:,} waiting "
             f"(no wait, no run time); {found.others:,} that never ran or are held are left out"
         )
-        return found.exported, told
+        return found.exported, summary
     if not found.ended:
         raise InputError("no job has ended yet: there is nothing to export" if found.running else _NOTHING)
-    told = (
+    summary = (
         f"{found.ended:,} jobs; {found.others:,} that never ran{' or are held' * bool(found.running + found.waiting)}"
     )
     if found.running or found.waiting:
-        told += f", {found.running:,} that run and {found.waiting:,} that wait"
-    return found.exported, f"{told} are left out"
+        summary += f", {found.running:,} that run and {found.waiting:,} that wait"
+    return found.exported, f"{summary} are left out"

@@ -80,10 +80,10 @@ def submit(
         instants = {} if said.quote is None else {
             "start": said.quote.start, "end": said.quote.end, "earliest deadline": said.quote.earliest_deadline,
         }  # fmt: skip
-        told = ", ".join(f"{name} {moment(at)}" for name, at in instants.items() if at is not None)
-        if told and said.quote is not None:
+        expected = ", ".join(f"{name} {moment(at)}" for name, at in instants.items() if at is not None)
+        if expected and said.quote is not None:
             price = "" if said.quote.price is None else f", price {said.quote.price / 1e6:g} processor-hours"
-            sys.stdout.write(f"as things stand: {told}{price}\n")
+            sys.stdout.write(f"as things stand: {expected}{price}\n")
         sys.stdout.flush()
     if wait and said.job:
         try:
@@ -105,8 +105,8 @@ def _specification(options: list[str], words: list[str]) -> Spec:
     is_script = len(words) == 1 and (words[0] == "-" or Path(words[0]).is_file()) and "--" not in sys.argv
     arguments = [*options, *(words if is_script or not words else ["--", *words])]
     here = surroundings()
-    told = sys.argv[sys.argv.index("submit") + 1 :] if "submit" in sys.argv else []
-    call = Call("submit", parse_options(arguments, SUBMISSION_OPTIONS), here, told)
+    typed = sys.argv[sys.argv.index("submit") + 1 :] if "submit" in sys.argv else []
+    call = Call("submit", parse_options(arguments, SUBMISSION_OPTIONS), here, typed)
     try:
         return specification(call)[0]
     except UsageFault as fault:

@@ -53,14 +53,14 @@ def sweep(
 
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence {confidence:g}: is not between 0 and 1; 0.95 is usual")
-    told: dict[str, Any] = {
+    given: dict[str, Any] = {
         "log": log, "policy": policy, "machine": machine, "window": window,
         "resample": _listed(resample), "load": _listed(load), "seed": _listed(seed),
         "estimates": None if estimates is None else split_estimates(estimates),
         "first": first, "warmup": warmup, "kill": False if no_kill else None, "closed": closed or None,
         "audit": audit or None, "lenient": lenient or None,
     }  # fmt: skip
-    told = {name: value for name, value in told.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None}
     place = place_of(on)
     of_file: dict[str, Any] = {}
     if file is not None:
@@ -69,7 +69,7 @@ def sweep(
         grid_of({"log": "any", **of_file}, file)
     if out is None:
         raise UsageError("--out DIR is missing: name the directory of the runs, here or in the FILE as out = \"DIR\"")
-    grid = grid_of({**of_file, **told}, "qbatch sweep" if file is None else file, form="--{}" if file is None else "{}")
+    grid = grid_of({**of_file, **given}, "qbatch sweep" if file is None else file, form="--{}" if file is None else "{}")
     return _run(grid, Path(out), place, metric, confidence, is_quiet=quiet, is_retried=retry, as_json=as_json)
 
 

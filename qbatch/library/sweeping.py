@@ -271,13 +271,13 @@ def sweep(
     """
     temporary = tempfile.TemporaryDirectory(prefix="qbatch-sweep-")
     names = [_policy_text(each) for each in _listed(policies)]
-    told = {
+    options = {
         "log": [_log_text(each, Path(temporary.name)) for each in _listed(log)], "policy": names, "load": _listed(load),
         "seed": _listed(seed), "estimates": _listed(estimates), "window": _listed(window), "resample": _listed(resample),
         "machine": [os.fspath(one) if isinstance(one, os.PathLike) else one for one in _listed(machine)],
         "warmup": warmup, "kill": kill, "closed": closed, "audit": audit,
     }  # fmt: skip
-    grid = grid_of(told if first is None else {**told, "first": first}, "sweep")
+    grid = grid_of(options if first is None else {**options, "first": first}, "sweep")
     is_typed_here = any(name.startswith("__main__:") for name in names)
     if is_typed_here and on is not None and on != "local:1":
         raise UsageError(f"on={on}: other processes do not know a class defined here; write it to a module, or leave on out")

@@ -118,7 +118,7 @@ class Calendar:
             arrivals = self._arriving(instant)
             done = self.engine.handle(instant, [Returned(row) for row in failed], arrivals, finished)
             self._account(done)
-            self.source.told(done)
+            self.source.after_round(done)
             if not (done.finished or done.arrived):
                 is_idle = not (done.stopped or done.requeued or done.refused)
                 self._idle = self._idle + 1 if is_idle and all(isinstance(each, WakeAt) for each in done.actions) else 0

@@ -64,7 +64,7 @@ class FeedbackSource:
             for place in self._followers.pop(self._taken[row], ()):
                 heapq.heappush(self._due, (at + self._think[place], self._number[place], place))
 
-    def told(self, done: Round) -> None:
+    def after_round(self, done: Round) -> None:
         """Submit the successors of jobs that were refused, which is known after the pass."""
         self.ended(done.at, [row for row, _ in done.refused])
         self.ended(done.at, [action.row for action in done.actions if isinstance(action, Reject)])

@@ -92,7 +92,7 @@ class NetworkSource:
     def ended(self, at: int, rows: Sequence[int]) -> None:
         """Do nothing before the round: no job comes back before every task that ends at this instant has ended."""
 
-    def told(self, done: Round) -> None:
+    def after_round(self, done: Round) -> None:
         """Move the jobs with no task left to the I/O station, in order of their numbers; a refused task counts as ended."""
         refused = (action.row for action in done.actions if isinstance(action, Reject))
         over = set()

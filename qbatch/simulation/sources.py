@@ -53,7 +53,7 @@ class Source(Protocol):
         """
         ...
 
-    def told(self, done: Round) -> None:
+    def after_round(self, done: Round) -> None:
         """Receive a finished round; arrivals may follow from it, at its instant at the earliest."""
         ...
 
@@ -97,7 +97,7 @@ class LogSource:
     def ended(self, at: int, rows: Sequence[int]) -> None:
         """Do nothing: a log does not react."""
 
-    def told(self, done: Round) -> None:
+    def after_round(self, done: Round) -> None:
         """Do nothing, likewise."""
 
     def workload(self) -> Workload:

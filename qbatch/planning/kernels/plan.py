@@ -357,12 +357,12 @@ def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: 
 
 @kernel
 def hand_out(
-    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, told: Int64Array, now: int, news: Int64Array,
-    due: Int64Array,
+    queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, promises: Int64Array, now: int,
+    news: Int64Array, due: Int64Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """End a pass: make new promises, and move all due rows to ``due`` (:func:`take_due`).
 
-    ``told``: by row, the promised start.  ``news``: ``[n, 2]``, receives the rows with a planned start earlier than
+    ``promises``: by row, the promised start.  ``news``: ``[n, 2]``, receives the rows with a planned start earlier than
     promised, in order of arrival, and that start.
 
     Returns:
@@ -371,8 +371,8 @@ def hand_out(
     promised = count = 0
     for where in range(counts[0].queued):
         row, start = queue[where].row, queue[where].start
-        if row >= 0 and start < told[row]:
-            told[row] = news[promised, 1] = start
+        if row >= 0 and start < promises[row]:
+            promises[row] = news[promised, 1] = start
             news[promised, 0] = row
             promised += 1
     while True:

@@ -312,11 +312,11 @@ class ChunkPlan:
         if isinstance(self.inner, PoolPlan) and not is_loose:
             placed = PlacedPlan()
             placed.ends = dict(self.inner.ends)
-            placed.take_over(view, self.inner.planned(), self.inner.told_to(view))
+            placed.take_over(view, self.inner.planned(), self.inner.promises_to(view))
             self.inner = placed
         elif isinstance(self.inner, PlacedPlan) and is_loose and not self.inner.plan:
             pool = PoolPlan(self.procs)
-            pool.begin(view, self.inner.told)
+            pool.begin(view, self.inner.promises)
             self.inner = pool
 
     def start_over(self, view: View) -> None:

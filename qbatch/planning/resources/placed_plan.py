@@ -39,7 +39,7 @@ class PlacedPlan:
 
     def __init__(self) -> None:
         self.was_late = False
-        self.told: dict[int, int] = {}
+        self.promises: dict[int, int] = {}
         self.plan: dict[int, tuple[int, Allocation]] = {}
 
     def follow(self, view: View) -> None:
@@ -48,7 +48,7 @@ class PlacedPlan:
         for row in view.withdrawn:
             self.plan.pop(row, None)
             if row not in parked:
-                self.told.pop(row, None)
+                self.promises.pop(row, None)
 
     def start_over(self, view: View) -> None:
         self.compress("scratch", view)
@@ -59,7 +59,7 @@ class PlacedPlan:
         self.ends = odd_ends(view)
         self.compress("scratch", view)
 
-    def take_over(self, view: View, planned: Mapping[int, int], told: Mapping[int, int]) -> None:
+    def take_over(self, view: View, planned: Mapping[int, int], promises: Mapping[int, int]) -> None:
         """Take over a plan without hosts: planned starts in order of arrival, and promised starts, by row.
 
         Placed in order of their starts, all jobs keep them: if jobs are chunks of one processor, a job that ends later than
@@ -67,7 +67,7 @@ class PlacedPlan:
         """
         profile = self._profile(view)
         self.plan = {row: (start, ()) for row, start in planned.items()}
-        self.told.update(told)
+        self.promises.update(promises)
         for row in sorted(self.plan, key=lambda row: (self.plan[row][0], row)):
             self.plan[row] = profile.earliest(row, self._length(view, row), self.plan[row][0])
             self._reserve(profile, view, row)
@@ -116,11 +116,11 @@ class PlacedPlan:
             self._reserve(profile, view, row)
 
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
-        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.told.get(row, FOREVER)]
-        self.told.update(news)
+        news = [(row, start) for row, (start, _) in self.plan.items() if start < self.promises.get(row, FOREVER)]
+        self.promises.update(news)
         due = []
         for row in [row for row, (start, _) in self.plan.items() if start <= view.now]:
-            self.told.pop(row, None)
+            self.promises.pop(row, None)
             if view.columns.started[row] >= 0:
                 self.ends = {**self.ends, row: view.now + _booked(view.jobs[row].estimate)}
             due.append(Start(row, self.plan.pop(row)[1]))

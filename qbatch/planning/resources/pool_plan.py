@@ -34,7 +34,7 @@ class PoolPlan:
     def __init__(self, procs: int) -> None:
         self.procs = procs
         self.was_late = False
-        self.told = np.full(64, FOREVER, np.int64)
+        self.promises = np.full(64, FOREVER, np.int64)
         (
             self.queue, self.place, self.shapes, self.table, self.starts, self.released, self.counts, self.profile,
         ) = plan_kernels.new_plan(64, procs, 0)  # fmt: skip
@@ -120,7 +120,7 @@ class PoolPlan:
         if row >= len(self.place):
             more = max(2 * len(self.place), row + 1) - len(self.place)
             self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
-            self.told = np.concatenate([self.told, np.full(more, FOREVER, np.int64)])
+            self.promises = np.concatenate([self.promises, np.full(more, FOREVER, np.int64)])
         if self.counts["queued"].item(0) == len(self.queue):
             self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])
             self.starts = np.concatenate([self.starts, np.zeros_like(self.starts)])
@@ -131,8 +131,8 @@ class PoolPlan:
     def hand_out(self, view: View) -> tuple[list[tuple[int, int]], list[Start], int | None]:
         news = np.empty((len(self.queue), 2), np.int64)
         rows = np.empty(len(self.queue), np.int64)
-        told, due, upcoming = plan.hand_out(
-            self.queue, self.place, self.starts, self.counts, self.told, view.now, news, rows
+        promised, due, upcoming = plan.hand_out(
+            self.queue, self.place, self.starts, self.counts, self.promises, view.now, news, rows
         )
         leaving: list[int] = rows[:due].tolist() if due else []
         started = view.window.long_columns.started
@@ -140,7 +140,7 @@ class PoolPlan:
             if started.item(row) >= 0:
                 self.ends = {**self.ends, row: view.now + booked(view.jobs[row].estimate)}
         return (
-            news[:told].tolist() if told else [],
+            news[:promised].tolist() if promised else [],
             [Start(row) for row in leaving],
             None if upcoming == FOREVER else upcoming,
         )
@@ -153,15 +153,15 @@ class PoolPlan:
         queue = self.queue[: self.counts["queued"].item(0)]
         return dict(queue[queue["row"] >= 0][["row", "start"]].tolist())
 
-    def told_to(self, view: View) -> dict[int, int]:
+    def promises_to(self, view: View) -> dict[int, int]:
         """Return the promised start of each waiting or parked row that has one."""
-        rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.told)]
-        return {row: int(self.told[row]) for row in rows if self.told[row] < FOREVER}
+        rows = [row for row in (*view.queue.tolist(), *view.parked.tolist()) if row < len(self.promises)]
+        return {row: int(self.promises[row]) for row in rows if self.promises[row] < FOREVER}
 
-    def begin(self, view: View, told: Mapping[int, int]) -> None:
-        """Begin with an empty queue, while jobs run already; ``told``: starts that were promised to parked rows."""
+    def begin(self, view: View, promises: Mapping[int, int]) -> None:
+        """Begin with an empty queue, while jobs run already; ``promises``: starts that were promised to parked rows."""
         self._empty_profile(view)
         self.is_begun = True
-        for row, at in told.items():
+        for row, at in promises.items():
             self._grow(row)
-            self.told[row] = at
+            self.promises[row] = at
