@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import typer
 
 from qbatch.cli import completion
@@ -36,7 +38,7 @@ def _chosen(names: list[str] | None, user: str, queue: str, state: str, socket: 
         return tuple(job.id for job in session.jobs(request))
 
 
-def _carry_out(request: Request, socket: str | None, *, is_json: bool) -> None:
+def _carry_out(request: Request, socket: str | None, *, is_json: bool) -> NoReturn:
     said = ask(request, Outcomes, socket)
     if is_json:
         print_json("outcomes", said)

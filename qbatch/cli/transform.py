@@ -39,10 +39,7 @@ def transform(
 ) -> None:
     """Change the load, the estimates and the deadlines of a log, for a replay (with --deadlines)."""
     from qbatch.library.logs import transformed
-    from qbatch.model.record import MICROSECONDS
     from qbatch.results.output import log_file, whole_file
-    from qbatch.simulation.drivers import easy_responses
-    from qbatch.simulation.prepare import choose_procs
     from qbatch.workloads import read_log, write_log
     from qbatch.workloads.transform import STEPS, DeadlineLog, read_steps, sized, write_deadlines
 
@@ -64,11 +61,16 @@ def transform(
     if log.partition(":")[0] == PACKED and not os.path.exists(log):
         made = _packed(log, seed)
     else:
+        from qbatch.simulation.prepare import choose_procs
+
         read = read_log(log, lenient=lenient)
         made = DeadlineLog.without(sized(read, choose_procs(read, procs)))
 
     def easy(reference: Log) -> Column:
         """Return the responses of the reference schedule, with progress."""
+        from qbatch.model.record import MICROSECONDS
+        from qbatch.simulation.drivers import easy_responses
+
         ends = [int(each) * MICROSECONDS for each in reference["submit"][[0, -1]]] if len(reference) else [0, 0]
         with progress_bars("easy, for reference", len(reference), *ends, is_quiet=quiet) as progress:
             return easy_responses(reference, progress)

@@ -47,7 +47,6 @@ def up(
     import logging
 
     from qbatch.daemon.clock import parse_time
-    from qbatch.daemon.settings import pool_on
     from qbatch.wire import paths
 
     mode, speed = parse_time(time_)
@@ -59,6 +58,8 @@ def up(
     def read() -> Settings:
         pool, name = _pool(procs, machine), policy
         if network is not None and config_path is None:  # the network's own hosts, unless others are asked for
+            from qbatch.daemon.settings import pool_on
+
             pool, name = pool or pool_on(network.machine(), "main", "taskqueues"), policy or "taskqueues"
         found = _settings(config_path, executor, name, pool, mode, has_trace=network is not None or trace is not None)
         if network is not None and found.executor != "emulated":

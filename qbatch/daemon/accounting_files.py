@@ -21,7 +21,6 @@ log = logging.getLogger("qbatch")
 SPARE = 1 << 20
 """Bytes that are read of a file in addition to those that the records of a journal's tail can take there."""
 
-
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 

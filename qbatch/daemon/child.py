@@ -40,7 +40,7 @@ class Child:
         """Return the answer of the child when it has ended.
 
         Raises:
-            ChildFailed: the child sent no answer within so many seconds.
+            ChildFailed: the child raised an exception, died, or sent no answer within ``seconds``.
         """
         data = await asyncio.get_running_loop().run_in_executor(None, self._read, seconds)
         if not data.startswith(b"+"):

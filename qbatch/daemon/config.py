@@ -150,7 +150,6 @@ def _queue(reader: TomlText, table: dict[str, Any]) -> Queue:
 
 def _check_executor(reader: TomlText, table: dict[str, Any], values: dict[str, Any]) -> None:
     """Refuse a pool of Dask workers without a scheduler, and keys of Dask in another pool."""
-
     is_dask = values.get("executor") == "dask"
     if is_dask and "address" not in values:
         text = '"dask" needs address, that of the scheduler; for example address = "tcp://head:8786"'

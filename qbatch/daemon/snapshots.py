@@ -87,7 +87,6 @@ class Snapshots:
             await child.answer()
         except ChildFailed as error:
             log.error("snapshot: %s; the journal keeps growing", error)
-
             store.journal_bytes = 0
             return
         async with service.quiet():

@@ -197,7 +197,6 @@ class Store:
     @asynccontextmanager
     async def _select(self, statement: str, values: Iterable[object] = ()) -> AsyncIterator[aiosqlite.Cursor]:
         """Run a query; an error of the database is a ``StorageError``."""
-
         try:
             async with self._db.execute(statement, values) as cursor:
                 yield cursor
@@ -315,7 +314,6 @@ class Store:
             await self._db.execute("BEGIN IMMEDIATE")
             for name, value in (("snapshot", str(number)), ("settings", settings)):
                 await self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-
             await self._db.execute("DELETE FROM journal WHERE number <= ?", (number,))
             await self._db.execute("COMMIT")
         except sqlite3.Error as error:

@@ -11,6 +11,7 @@ from qbatch.cli.pbs.command import (
     code_of,
     command,
     operands_of,
+    queue_of,
     worded,
 )
 from qbatch.wire.errors import Refusal
@@ -20,7 +21,7 @@ from qbatch.wire.requests import QueueControl, QueueStatus, Shutdown
 
 def _queue_command(name: str, text: str, *, enabled: bool | None = None, started: bool | None = None) -> Command:
     def act(call: Call) -> int:
-        names = tuple(operand.partition("@")[0] for operand in operands_of(call) if call.is_here(operand))
+        names = tuple(queue_of(operand) for operand in operands_of(call) if call.is_here(operand))
         if "" in names:  # @server: all its queues
             names = tuple(queue.name for queue in call.ask(QueueStatus(), Queues).queues)
         for outcome in call.ask(QueueControl(queues=names, enabled=enabled, started=started), Outcomes).outcomes:
