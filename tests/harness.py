@@ -92,7 +92,7 @@ def total_wait(schedule: Schedule) -> Int64Array:
 
 
 def same_schedule(one: Schedule, other: Schedule) -> bool:
-    """Tell whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
+    """Return whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
     names = ("start", "end", "kind", "promise", "first_promise")
     return (one.queue_max, one.rejected) == (other.queue_max, other.rejected) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names

@@ -1,4 +1,4 @@
-"""What others may write to is not trusted: whose directories, whose groups, sticky bits, links."""
+"""What others may write to is not trusted: owners of directories, groups, sticky bits, links."""
 
 from __future__ import annotations
 

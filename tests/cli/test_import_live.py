@@ -110,7 +110,7 @@ def test_quanta_on_a_daemon_are_neither_failures_nor_run_times(tmp_path: Path) -
         daemon.run("qbatch", "verify", str(log))
     read = read_log(str(log))
     columns = ("submit", "wait", "run", "procs_allocated", "status")
-    # The first stood still for the quantum of the second, whose trial was thrown away.
+    # The first was suspended for the quantum of the second, of which the trial run was discarded.
     assert list(zip(*(read[name].tolist() for name in columns), strict=True)) == [
         (0, 0, 1000, 4, 1), (600, 460, 100, 3, 1)
     ]  # fmt: skip

@@ -287,7 +287,7 @@ def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_ask
         ]  # fmt: skip
         assert daemon.run("qbatch", "jobs", "--where", "procs=4", "--sort", "procs", "--ids").stdout.count("\n") == 2
         assert daemon.run("qbatch", "jobs", "--where", "asked=8", "--where", "procs=8", "--ids").stdout == ""
-        # PBS: what was asked for stays in Resource_List and under TSK; exec_host tells the present.
+        # PBS: what was asked for stays in Resource_List and under TSK; exec_host shows the present.
         lines = daemon.run("qstat", "-an", "1").stdout.splitlines()
         assert lines[-2].split()[5:7] == ["1", "8"]
         assert lines[-1].strip() == "n1/0*4"

@@ -1,4 +1,4 @@
-"""A log with waits as a schedule, for every command that takes one: what really happened beside what would have."""
+"""A log with waits as a schedule, for every command that takes one: what really happened next to what would have happened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(capfd, *arguments):
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory) -> Path:
-    """A log whose waits are those of EASY, and a result of EASY and FCFS on it."""
+    """A log with the waits of EASY, and a result of EASY and FCFS on it."""
     folder = tmp_path_factory.mktemp("lived")
     options = ["--no-kill", "--first", "600", "--quiet"]
     assert run(["replay", DEMO, "-p", "easy", *options, "--swf", str(folder / "mine.swf")]) == 0

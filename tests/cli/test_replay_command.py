@@ -72,7 +72,7 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
 
 
 def classes(folder: Path, longest: int) -> str:
-    """Return a machine file whose one class takes jobs of at most so many seconds."""
+    """Return a machine file with one class, which takes jobs of at most so many seconds."""
     path = folder / f"classes-{longest}.toml"
     path.write_text(f'schema = 1\n[[host]]\nname = "n"\ncpus = 128\n[[class]]\nname = "short"\ntime = {longest}\n')
     return str(path)

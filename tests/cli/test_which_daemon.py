@@ -1,4 +1,4 @@
-"""Daemons side by side: ``--state`` alone tells them apart, on ``up`` and on all that talks to them."""
+"""Daemons side by side: ``--state`` alone distinguishes them, on ``up`` and on every command that talks to them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_three_daemons_live_side_by_side(shell: Shell) -> None:
     assert "0/7 " in shell.type("qbatch hosts --state one")
     assert "0/7 " in shell.type("qbatch --state one hosts")
     assert "nerthus" in shell.type(f"qbatch hosts --socket {shell.home}/two/qbatch.sock")
-    # The PBS commands, and commands whose --state means letters, are told by the variable or before the name.
+    # For the PBS commands, and for commands where --state means letters, the variable or an option before the name chooses.
     job = shell.type("echo sleep 60 | qsub -N there", QBATCH_STATE="one").strip()
     assert job == "1.qbatch"
     assert "there" in shell.type("qbatch --state one jobs --state R")

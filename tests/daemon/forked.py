@@ -1,8 +1,8 @@
 """Daemons forked from one process that has imported all that a daemon imports, in a tenth of the time of a new interpreter.
 
 What a test asks of a daemon is the same: it is a process with its own number, directory, environment and files, that is killed
-and waited for.  Beside it the commands (``qbatch up``, ``qbatch run``), the documents, a daemon under strace and every daemon
-of the night start as processes that are executed.
+and waited for.  The commands (``qbatch up``, ``qbatch run``), the documents, a daemon under strace and every daemon
+of the nightly run still start as processes that are executed.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _begin(told: dict[str, Any], log: int, connection: socket.socket) -> list[st
 
 
 def serve(connection: socket.socket) -> list[str]:
-    """Fork and wait as asked until nobody asks any more; return the arguments of a daemon in its process, none in this one."""
+    """Fork and wait as asked until no more requests come; return the arguments of a daemon in its process, none in this one."""
     while True:
         head, files, _, _ = socket.recv_fds(connection, 4, 1)
         if not head:

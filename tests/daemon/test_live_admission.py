@@ -1,4 +1,4 @@
-"""A daemon whose policy may refuse: the answer over the socket, the exit codes, and what a kill -9 leaves."""
+"""A daemon with a policy that may refuse: the answer over the socket, the exit codes, and what a kill -9 leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Immediate service on real processes: the victim is stopped and goes on, a guest that takes too long is run again."""
+"""Immediate service on real processes: the preempted job is stopped and goes on, a trial run that takes too long is run again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A directory of another version is refused by name, with a way out that works, and is left as it was.
 
 ``store-of-version-1.tar.xz`` holds what the version at commit 8d271a3 wrote: ``stopped``, a directory after ``qbatch down``;
-``killed``, one after ``kill -9``, whose database is still in its log; ``backup``, made with ``qbatch backup``.
+``killed``, one after ``kill -9``, of which the database is still in its log; ``backup``, made with ``qbatch backup``.
 """
 
 from __future__ import annotations

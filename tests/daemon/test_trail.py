@@ -1,4 +1,4 @@
-"""What tracejob tells of a job: in order, with its trials, suspensions and resizes."""
+"""What tracejob prints of a job: in order, with its trials, suspensions and resizes."""
 
 from __future__ import annotations
 

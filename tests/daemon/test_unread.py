@@ -198,7 +198,7 @@ def test_long_answers_of_a_user_wait_until_enough_is_read() -> None:
         assert not unread.must_wait(other, is_long=True)
         await asyncio.sleep(0.2)
         assert asks.tried == 0
-        hanging[0].unread = LITTLE_OF_CONNECTION  # nobody tells that it has read
+        hanging[0].unread = LITTLE_OF_CONNECTION  # as if no client had read anything
         while not asks.tried:
             await asyncio.sleep(0.01)
         assert not unread.must_wait(asks, is_long=True)

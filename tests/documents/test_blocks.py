@@ -170,7 +170,7 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
     "block", [block for block in every_block() if block.language == "sh" and not block.file], ids=lambda block: block.name
 )
 def test_a_job_script_runs(block: Block, tmp_path: Path) -> None:
-    """On a server whose policy resizes jobs, which is what the scripts of the documents show."""
+    """It runs on a server with a policy that resizes jobs, which is what the scripts of the documents show."""
     with Daemon(tmp_path, "--policy", "equispatial", "--procs", "16") as daemon:
         (tmp_path / "job.sh").write_text(block.text + "echo has $NCPUS\n", encoding="utf-8")
         job = daemon.run("qsub", "-N", "resized", "-j", "oe", "-W", "block=true", "job.sh").stdout.split(".")[0]

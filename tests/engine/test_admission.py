@@ -57,7 +57,7 @@ def test_a_reason_that_no_record_could_hold_is_refused_loudly(why: Reason) -> No
 
 
 class Saying(Script):
-    """Says what it is told to say."""
+    """A policy that answers what the test gave it."""
 
     def __init__(self, said: object) -> None:
         super().__init__([])

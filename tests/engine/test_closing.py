@@ -1,4 +1,4 @@
-"""Hosts close and open under every policy: nothing starts there, nobody is lost, everyone runs in the end."""
+"""Hosts close and open under every policy: nothing starts there, no job is lost, every job runs in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies exchanged while jobs run, wait, have quanta and are suspended: nobody is lost, nothing is overcommitted."""
+"""Policies exchanged while jobs run, wait, have quanta and are suspended: no job is lost, nothing is overcommitted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def runs(seeds: range, kind: str) -> list[Exchanging]:
 
 @pytest.mark.parametrize("kind", ["hosts", "classes", "pool"])
 def test_every_job_ends_whatever_policies_follow_each_other(kind: str) -> None:
-    """The engine checks each action, the audit each round, the calendar that nobody waits at the end."""
+    """The engine checks each action, the audit each round, the calendar that no job waits at the end."""
     found = runs(range(300), kind)
     assert sum(each.exchanges for each in found) > 1000
     assert sum(each.with_suspended for each in found) > 20
@@ -84,7 +84,7 @@ MACHINES = {"pool": one_host(4), "host": Machine((Host("n1", 4, 1 << 30),), sing
 
 
 def after(engine: Engine, seconds: int, *events: object) -> set[int]:
-    """Let the engine pass an instant, and its timers before; return who runs."""
+    """Let the engine pass an instant, and its timers before; return the jobs that run."""
     at = seconds * 1_000_000
     while (timer := engine.next_timer()) is not None and timer < at:
         engine.handle(timer, [])

@@ -1,4 +1,4 @@
-"""Starts that an operator forces, under every policy: room is checked, everything runs once, the audit holds."""
+"""Starts that an operator forces, under every policy: free resources are checked, everything runs once, the audit holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = (
 
 
 class Forcing(Calendar):
-    """A calendar whose operator starts a waiting job now and then, in a pass of its own, as the daemon does."""
+    """A calendar with an operator that starts a waiting job now and then, in a pass of its own, as in the daemon."""
 
     def __init__(self, work: Workload, machine: Machine, policy: str, draw: random.Random) -> None:
         super().__init__(work, machine, load_policy(policy), is_audited=True)
@@ -53,7 +53,7 @@ def test_every_job_runs_once_and_the_audit_holds(policy: str) -> None:
                 schedule = calendar.run(calendar.look)
                 assert schedule.ran.sum() + len(schedule.rejected) == len(work), seed
                 forced += calendar.forced
-    # These leave no job waiting for which there is room, in these few runs.
+    # In these few runs these policies leave no job waiting that would fit.
     assert forced or policy in ("lsf", "equispatial", "soon")
 
 

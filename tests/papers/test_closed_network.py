@@ -200,7 +200,7 @@ def test_so_many_replications_are_needed_and_one_less_is_not_enough() -> None:
 
 
 def made(utilisations: dict[str, float], network: Network = NETWORK, jitter: float = 0.001) -> list[NetworkFigures]:
-    """Return four replications of a network whose policies have these utilisations, with noise of their own."""
+    """Return four replications of a network where the policies have these utilisations, each with its own noise."""
     return [
         NetworkFigures(
             NetworkCase(network, policy, 0, 4),

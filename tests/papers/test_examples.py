@@ -97,7 +97,7 @@ def test_figure_7_conservative_delays_nobody(driver: str, length: int) -> None:
     assert found[3] == (2 if length == 18 else 30)
 
 
-# Figure 8: the job that EASY starts early would have fitted beside a later one; now both leave a hole.
+# Figure 8: the job that EASY starts early would have fitted next to a later one; now both leave a hole.
 FIGURE_8 = (*figure_7(100), (3, 8, 100))
 
 

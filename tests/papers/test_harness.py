@@ -1,4 +1,4 @@
-"""The harness of the papers: runs that are kept, when they are made again, and what is told of them."""
+"""The harness of the papers: runs that are kept, when they are made again, and what the harness prints of them."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -102,7 +102,7 @@ def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigure
 
     (group,) = [one for one in groups if one.case == case]
     (found,) = [each.schemes[QOPS] for each in group.settings if each.setting == setting]
-    assert refused, "a load at which nobody is refused shows nothing"
+    assert refused, "a load at which no job is refused shows nothing"
     assert found.refused == len([row for row in refused if has[row]])
     assert found.unadmitted == pytest.approx(found.refused / sum(has))
     assert found.unadmitted_all == pytest.approx(len(refused) / len(work))

@@ -250,7 +250,7 @@ def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: P
     assert [number for each in numbers for number in each] == list(range(1, 301))
     users = workload_of(ScojoCase(source, 1, USERS, SCOJO, 100))
     assert users.number.tolist() == numbers[1]
-    assert users.run.tolist() == works[1].run.tolist(), "nobody is ended at an estimate"
+    assert users.run.tolist() == works[1].run.tolist(), "no job is ended at an estimate"
     assert (users.estimate >= users.run).all()
     assert (works[1].estimate == works[1].run).all()
     log = generate_log(jobs=320, procs=128, load=0.7, seed=3)

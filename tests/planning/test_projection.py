@@ -1,4 +1,4 @@
-"""Projections: what a wrapper says is told to the inner policy in every form, and the machine's state is not touched."""
+"""Projections: the inner policy sees what a wrapper says in every form, and the machine's state is not touched."""
 
 from __future__ import annotations
 

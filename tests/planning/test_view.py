@@ -43,7 +43,7 @@ def test_those_that_fit_are_those_that_a_scan_finds(machine: Machine) -> None:
         assert list(view.that_fit("estimate", "procs")) == by_two
         free = view.free_now()
         left_out = [job for job in view.waiting if job.procs > widest]
-        assert not any(free.take(job) for job in left_out)  # nothing is left out that there is room for
+        assert not any(free.take(job) for job in left_out)  # no job that would fit is left out
 
 
 def test_a_view_is_what_it_was_when_it_was_looked_at_until_the_pass_is_over() -> None:

@@ -1,4 +1,4 @@
-"""Who waits for whom in a log the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
+"""Which user waits for which job in a log, the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
 
 Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a log, from that rule and
 "The meaning of one instant" of docs/design.md.
@@ -65,7 +65,7 @@ def order(jobs: Sequence[Logged], position: int) -> tuple[int, int, int]:
 
 
 def ends_by(job: Logged, instant: int) -> bool:
-    """Tell whether the log knows that the job ended by then."""
+    """Return whether the log knows that the job ended by then."""
     return job.wait != UNKNOWN and job.run != UNKNOWN and logged_end(job) <= instant
 
 

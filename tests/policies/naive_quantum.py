@@ -36,7 +36,7 @@ class Living:
     guest_until: int | None = None
     victims: list[int] = field(default_factory=list)
     idle: int = 0
-    """Of a guest: the processors that it took from among the idle ones."""
+    """Of a trial run: the processors that it took from the idle ones."""
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Machine:
         return life.since + self.jobs[j].run - life.done
 
     def expected(self, j: int) -> int:
-        """When a job gives its processors back for good, by its estimate; of a guest, at the latest when it must go."""
+        """When a job gives its processors back for good, by its estimate; of a trial run, at the latest when its quantum ends."""
         life, job = self.living[j], self.jobs[j]
         if life.since is None:
             guest = next(g for g, other in self.living.items() if j in other.victims)
@@ -118,7 +118,7 @@ class Machine:
         return end if life.guest_until is None else min(end, life.guest_until)
 
     def holds(self, j: int) -> tuple[int, int]:
-        """Processors and memory that a job keeps from the others: a victim all of its own, a guest what was idle."""
+        """Processors and memory that a job keeps from others: a preempted job all its own, a trial run those that were idle."""
         life = self.living[j]
         return (self.jobs[j].procs if life.guest_until is None else life.idle), life.memory
 

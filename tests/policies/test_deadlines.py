@@ -229,7 +229,7 @@ def test_a_job_that_outlives_its_estimate_breaks_a_promise_at_once_and_once() ->
     assert [type(action) for action in found] == [Break]
     assert found[0].row == 1  # type: ignore[attr-defined]
     assert engine.promise_to(1) is None
-    # It is still there second by second: the plan moves on, and nothing is told again of what was told.
+    # It is still there second by second: the plan moves on, and no promise is announced a second time.
     for second in range(101, 220):
         assert actions_of(engine, second) == []
     assert engine.explain(1).numbers["planned"] == 220 * SECOND

@@ -94,7 +94,7 @@ def test_the_compiled_loop_is_the_engine_to_the_microsecond(
 
 
 def test_many_jobs_of_many_widths_that_wait_have_their_shares_in_both_drivers() -> None:
-    """More widths than the pass remembers levels, more jobs than it has room for at first."""
+    """More widths than the pass remembers levels, more jobs than its first arrays hold."""
     rng = random.Random(1)
     for _ in range(3):
         jobs = [
@@ -128,7 +128,7 @@ def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
 
 
 def shares_at(schedule, at: float) -> dict[int, int]:
-    """Who has how many processors at an instant, of the jobs that ran in pieces."""
+    """Processors at an instant of each job that ran in several execution intervals."""
     return {
         int(row): int(procs)
         for row, begin, end, procs, _, _ in schedule.pieces.tolist()
@@ -239,7 +239,7 @@ def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
 def test_who_is_withdrawn_before_he_began_gives_back_the_memory_of_his_place() -> None:
     engine = Engine(Machine((Host("a", 1, 10),)), load_policy("equispatial:memory=0"), is_audited=True)
     engine.handle(0, [submitted(1, 1, 0, 4), submitted(2, 1, 0, 5), submitted(3, 1, 0, 6)])
-    # Job 2 has a place beside job 1, but no processor; for job 3 there is 1 left of 10.
+    # Job 2 has a place next to job 1, but no processor; for job 3 there is 1 left of 10.
     assert engine.explain(1).code == "processors"
     assert engine.explain(2).code == "memory"
     engine.handle(SECOND, [Withdrawn(1)])

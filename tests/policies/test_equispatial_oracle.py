@@ -48,7 +48,7 @@ def joined(pieces: list[Piece]) -> list[Piece]:
 
 
 def pieces_of(schedule: Schedule, row: int, hosts_of_whole: list[Piece]) -> list[Piece]:
-    """The pieces of a job; of one that ran in one go the schedule tells no host, so it has that of the oracle."""
+    """The execution intervals of a job; of a job with only one the schedule holds no host, so it has that of the oracle."""
     cut = [] if schedule.pieces is None else schedule.pieces[schedule.pieces[:, 0] == row, 1:].tolist()
     if cut:
         return joined(cut)

@@ -1,4 +1,4 @@
-"""The oracle of reacting sources by itself: logs small enough to see who waits for whom."""
+"""The oracle of reacting sources by itself: logs small enough to see which user waits for which job."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_twenty_minutes_are_soon_enough_and_a_microsecond_more_is_not():
 
 
 def test_the_latest_end_alone_is_tried():
-    """Nobody who ended earlier can be nearer: the second best is never a predecessor."""
+    """No job that ended earlier can be nearer: the second best is never a predecessor."""
     assert links(job(1, 0, 0, 1), job(2, 0, 0, 5), job(3, 26)) == [(-1, 0), (-1, 0), (-1, 0)]
 
 

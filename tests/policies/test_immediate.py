@@ -40,7 +40,7 @@ def schedule_of(policy: str, hosts: list[tuple[int, int]], jobs: list[Asked]) ->
 
 
 def same_quanta(one: Schedule, other: Schedule) -> bool:
-    """Tell whether two schedules are equal in places and pieces too."""
+    """Return whether two schedules are equal in places and execution intervals too."""
     lists = [[None if part is None else part.tolist() for part in (each.host, each.pieces)] for each in (one, other)]
     return same_schedule(one, other) and lists[0] == lists[1]
 
@@ -116,7 +116,7 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
             at += rng.choice((0, 0, SECOND, 2 * SECOND, rng.randint(0, 5 * SECOND)))
             procs, memory = rng.choice(hosts)
             estimate = rng.choice((0, 1, 3, 8, 30)) * SECOND
-            # Some ask for more than there is, some outlive their estimates, some use more memory than a guest has.
+            # Some ask for more than there is, some outlive their estimates, some use more memory than a trial run has.
             run_time = rng.choice((estimate, estimate // 2, 0, rng.randint(0, estimate + SECOND)))
             jobs.append(
                 Asked(at, rng.randint(1, procs) + 12 * (rng.random() < 0.03), rng.choice((0, 3, memory)), estimate, run_time,
@@ -131,7 +131,7 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
 
 
 def test_many_victims_of_equal_slowdown_are_taken_by_sequence() -> None:
-    # 3 / 1, 6 / 2 and 9 / 3: doubles can tell none of them apart, nor can whole numbers.
+    # 3 / 1, 6 / 2 and 9 / 3 are equal as doubles and as whole numbers.
     facts = [[0] * 4, [1] * 4, [9 * SECOND, 3 * SECOND, 6 * SECOND, 10**17 * 3], [3 * SECOND, SECOND, 2 * SECOND, 10**17]]
     assert by_slowdown(np.array(facts, np.int64)).tolist() == [0, 1, 2, 3]
     near = [[0] * 3, [1] * 3, [10**17 + 2, 10**17 + 1, 10**17], [10**16] * 3]
@@ -160,13 +160,13 @@ def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gon
     assert schedule.pieces.tolist() == [
         [0, 0, 600 * SECOND, 4, 0, 1],
         [0, 620 * SECOND, 1020 * SECOND, 4, 0, 1],
-    ]  # the guest's quantum was enough: it ran in one go
+    ]  # the quantum of the trial run was enough: it has one execution interval
 
 
 def test_a_job_is_protected_for_ten_minutes_and_again_after_it_resumed() -> None:
     jobs = [asked(0, 4, 5000), asked(599, 3, 20), asked(600, 3, 20), asked(1219, 3, 20), asked(1220, 3, 20)]
     schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
-    # Job 2 is too early; job 3 is served at 600 and the victim resumes at 620; job 4 is too early, job 5 is not.
+    # Job 2 is too early; job 3 is served at 600 and the preempted job resumes at 620; job 4 is too early, job 5 is not.
     assert seconds(schedule.start)[2] == 600
     assert seconds(schedule.start)[4] == 1220
     assert seconds(schedule.end)[0] == 5040
@@ -184,19 +184,19 @@ def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands(
 def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_interrupted() -> None:
     jobs = [asked(0, 4, 2000, memory=10), asked(700, 4, 30, memory=30, used=11), asked(1299, 4, 30), asked(1300, 4, 30)]
     schedule = schedule_of(IMMEDIATE, [(4, 50)], jobs)
-    # The clock of the victim restarts at 700: job 3 comes a second too early, job 4 does not.
+    # The clock of the preempted job restarts at 700: job 3 comes a second too early, job 4 does not.
     assert seconds(schedule.start) == [0, 700, 2060, 1300]
     assert seconds(schedule.end) == [2030, 2060, 2090, 1330]
     assert seconds(total_wait(schedule))[1] == 1330
 
 
 def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_the_quantum() -> None:
-    # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is the victim.
+    # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is preempted.
     jobs = [asked(0, 3, 5000), asked(0, 3, 100), asked(0, 3, 5000), asked(800, 2, 30), asked(810, 1, 10)]
     schedule = schedule_of(IMMEDIATE, [(6, 0)], jobs)
     assert seconds(schedule.start)[2:4] == [100, 800]
     assert seconds(schedule.end) == [5030, 100, 5110, 830, 820]
-    # One processor is left over while job 4 runs, and nobody but a quantum of its own gets job 5 going: job 3 is stopped.
+    # One processor is left over while job 4 runs, and only a quantum of its own starts job 5: job 3 is stopped.
 
 
 def test_a_quantum_that_was_thrown_away_counts_in_the_executed_time_of_a_victim() -> None:
@@ -223,10 +223,10 @@ def test_a_reservation_that_sticks_ends_with_a_quantum_of_its_holder_whatever_el
 def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
     jobs = [asked(0, 4, 3000), asked(0, 3, 3000), asked(0, 2, 3000), asked(700, 4, 10)]
     schedule = schedule_of(IMMEDIATE, [(5, 0), (4, 0)], jobs)
-    # On the first host two victims leave 1 over (3 + 2 - 4), on the second one leaves nothing.
+    # On the first host two preempted jobs leave 1 over (3 + 2 - 4), on the second one leaves nothing.
     assert seconds(schedule.end) == [3010, 3000, 3000, 710]
     jobs = [asked(0, 2, 3000), asked(0, 2, 3000), asked(0, 4, 3000), asked(700, 4, 10)]
-    # Nothing is left over on either host; on the second one victim is enough.
+    # Nothing is left over on either host; on the second it is enough to preempt one job.
     assert seconds(schedule_of(IMMEDIATE, [(4, 0), (4, 0)], jobs).end) == [3000, 3000, 3010, 710]
 
 
@@ -300,7 +300,7 @@ def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
 
 
 class Asks:
-    """A policy that asks for what it is told to ask for."""
+    """A policy that asks for what the test gives it."""
 
     def __init__(self, *actions: object) -> None:
         self.actions = actions

@@ -74,7 +74,7 @@ def test_a_user_has_one_short_job_at_a_time_and_others_go_past() -> None:
 
 def test_long_jobs_run_in_their_pool_only_and_two_at_a_time() -> None:
     machine = parse_machine(MACHINE, "machine.toml")
-    # Host a has room for all; the class is for the pool small, whose one host has room for four of them.
+    # Host a could take all; the class is for the pool small, with one host that takes four of them.
     assert starts([(0, 1, 200, user) for user in range(3)], machine) == [0, 0, 200]
     assert starts([(0, 3, 200, 1), (0, 3, 200, 2)], machine) == [0, 200]
 

@@ -36,7 +36,7 @@ LONG = RUNNING + [J1, J2_LONG, J3, J4]
 
 
 class EasyByProfile:
-    """EASY as a user writes it: what fits beside the running jobs and the head's reservation starts."""
+    """EASY as a user writes it: what fits with the running jobs and the head's reservation starts."""
 
     def decide(self, view: View) -> Iterable[Action]:
         free, profile, has_head = view.free_now(), view.resources.profile(), False
@@ -69,7 +69,7 @@ class ConservativeByProfile:
 
 
 class FirstFit:
-    """What has room starts, where the engine or the room puts it."""
+    """What fits starts, where the engine or the resource model puts it."""
 
     def __init__(self, is_by_engine: bool) -> None:
         self.is_by_engine = is_by_engine

@@ -1,4 +1,4 @@
-"""List schedulers whose queue is put in order by a search."""
+"""List schedulers with a queue that a search puts in order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the time slices tell (whose turn it is, and when a class has the machine again) comes true; they take up what another
-policy left."""
+"""What the time slices announce (which class has its turn, and when a class has the machine again) comes true; they take up what
+another policy left."""
 
 from __future__ import annotations
 

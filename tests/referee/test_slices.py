@@ -1,4 +1,4 @@
-"""The referee over time slices: the clock follows from the schedule, and who breaks it is named."""
+"""The referee over time slices: the clock follows from the schedule, and a job that breaks it is named."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.oracle.workloads import random_jobs, workloads
 from tests.reports.samples import changed, tried
 
 COMPLETE = ("fcfs", "easy", "conservative:compress=none")
-"""Policies whose schedule is the only one that the referee accepts."""
+"""Policies for which the referee accepts their own schedule only."""
 
 POLICIES = (*COMPLETE, "conservative", "conservative:compress=start")
 
@@ -261,7 +261,7 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
 
 @pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (9, []), (10, ["piece-work"])])
 def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: int, found: list[str]) -> None:
-    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 9."""
+    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history holds as 9."""
     times = {"number": 1, "submit": 0, "start": 0, "end": 11, "procs": 4, "run": run, "estimate": run}
     columns = {name: np.array([value]) for name, value in times.items()}
     pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])

@@ -204,7 +204,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     assert "times, work, and capacity" in said
     result = read_result(rows)
     assert (result.policies, result.procs_total, result.is_size_guessed) == (("equispatial",), 12, False)
-    # The same file elsewhere is bare, also beside a result that does not name it.
+    # The same file elsewhere is bare, also next to a result that does not name it.
     bare = tmp_path / "jobs-equispatial.parquet"
     bare.write_bytes(rows.read_bytes())
     assert run(["verify", str(bare)]) == 3
@@ -212,7 +212,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
         (out / "result.json").read_bytes().replace(b"jobs-equispatial", b"jobs-other")
     )
     assert run(["verify", str(bare)]) == 3
-    # One beside a damaged result may be a part of it.
+    # One next to a damaged result may be a part of it.
     (tmp_path / "result.json").write_text("{")
     assert run(["verify", str(bare), "--procs", "12"]) == 3
     bare = bare.rename(tmp_path / "rows.parquet")

@@ -1,4 +1,4 @@
-"""How a run is told in words: numbers as people read them."""
+"""How a run is described in words: numbers as people read them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def with_more_memory(view: View) -> Iterator[Action]:
 
 
 def what_it_sees(view: View) -> Iterator[Action]:
-    """Promise what is told by everything that a view shows, so that a difference would be seen."""
+    """Promise a number made of everything that a view shows, so that a difference would be seen."""
     seen = [view.now, *view.finished, *view.arrived, view.only_arrivals, view.free_procs, view.is_late, *view.ends, *view.amounts]
     seen += [len(view.running), *view.running, *(run.since + run.expected_end + run.procs for run in view.running.values())]
     seen += [run.done + run.since + run.expected_end for run in view.ended]
@@ -172,7 +172,7 @@ def resized(view: View) -> Iterator[Action]:
 
 
 def seen(view: View) -> Iterator[Action]:
-    """Promise what is told by the jobs that a view shows."""
+    """Promise a number made of the jobs that a view shows."""
     runs = [*view.running.values(), *view.suspended.values(), *view.ended]
     facts = [len(view.running), *view.requeued, *view.ends, *view.amounts, *view.pieces.ravel(), *view.free, *view.free_memory]
     facts += [(one.row, one.allocation, one.since, one.expected_end, one.done, one.holds_memory) for one in runs]

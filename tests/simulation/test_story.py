@@ -1,4 +1,4 @@
-"""The story of one job: what happens to it after its start is told too."""
+"""The story of one job: what happens to it after its start is included."""
 
 from __future__ import annotations
 

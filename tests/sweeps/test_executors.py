@@ -1,4 +1,4 @@
-"""Who makes the runs: the same outcomes here, in processes and on a Dask cluster, also when workers are lost."""
+"""Executors of the runs: the same outcomes here, in processes and on a Dask cluster, also when workers are lost."""
 
 from __future__ import annotations
 

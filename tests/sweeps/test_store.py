@@ -1,4 +1,4 @@
-"""The store of runs: what is kept stays, whatever happens to who keeps it."""
+"""The store of runs: what is kept stays, whatever happens to the process that keeps it."""
 
 from __future__ import annotations
 

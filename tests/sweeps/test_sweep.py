@@ -41,7 +41,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def own_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``tests_sweep_own`` be a module with policies that misbehave, beside the user."""
+    """Let ``tests_sweep_own`` be a module with policies that misbehave, in the user's directory."""
     (tmp_path / "tests_sweep_own.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

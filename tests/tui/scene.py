@@ -1,4 +1,4 @@
-"""A batch server that is not there: a picture of one, and a source that answers and writes down what it is told."""
+"""A batch server that is not there: a picture of one, and a source that answers and writes down what it is asked."""
 
 from __future__ import annotations
 
@@ -178,5 +178,5 @@ class Scene:
 
 
 def told(scene: Scene, kind: type[Request]) -> list[Any]:
-    """Return what a scene was told of one kind."""
+    """Return the requests of one kind that a scene got."""
     return [request for request in scene.asked if isinstance(request, kind)]

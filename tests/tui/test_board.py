@@ -74,7 +74,7 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
 
 
 def cells_of(place: ShownHost) -> tuple[str, str]:
-    """Return who runs on each processor and to which suspended job it belongs, one letter each; ``.`` for nobody."""
+    """Return the job that runs on each processor and the suspended job that it belongs to, one letter each; ``.`` for none."""
     return tuple(
         "".join(
             next((name[0] for name, runs in jobs.items() if any(low <= cell < high for low, high in runs)), ".")
@@ -91,7 +91,7 @@ def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() ->
     grid.start(job(1, "R", procs=6, hosts=("n1",), id="a"))
     grid.stop("a")
     assert (cells_of(place), grid.busy) == (("........", "aaaaaa.."), 0)
-    grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # what nobody has comes first
+    grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # processors that no job has come first
     grid.start(job(3, "R", procs=4, hosts=("n1",), id="c"))
     assert (cells_of(place), grid.busy, place.lent) == (("ccccaabb".replace("a", "."), "aaaaaa.."), 6, [(0, 4)])
     again = ShownHosts()
@@ -100,7 +100,7 @@ def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() ->
     )
     assert cells_of(again.places["n1"]) == ("bbbb..bb", "aaaaaa..")
     grid.end("b")
-    grid.resume("a")  # its own as far as nobody is there, then others
+    grid.resume("a")  # its own as far as no job is there, then others
     assert (cells_of(place), grid.busy) == (("ccccaaaa", "........"), 8)
     grid.end("c")
     grid.stop("a")

@@ -1,4 +1,4 @@
-"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not over, axes tell the scale."""
+"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not over, axes show the scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every key of the monitor, pressed: what it does to the screen, what it tells the daemon, and what it asks first."""
+"""Every key of the monitor, pressed: what it does to the screen, what it asks the daemon, and what it asks the user first."""
 
 from __future__ import annotations
 

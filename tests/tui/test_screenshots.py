@@ -123,7 +123,7 @@ def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
 
 
 def _is_as_kept(path: Path, text: str) -> bool:
-    """Whether a picture is the one that is kept; the new one is written beside it where it is not."""
+    """Whether a picture is the one that is kept; the new one is written next to it where it is not."""
     if os.environ.get("QBATCH_NEW_PICTURES"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -131,7 +131,7 @@ def test_tsafrir_is_the_model_of_the_run_times_of_these_jobs() -> None:
 def test_no_model_but_the_log_and_what_is_built_on_it_gives_less_than_the_run_time(seed: int, text: str) -> None:
     asked, run = jobs(150, seed)
     if "tsafrir" in text:
-        run = run // 25  # the model has no room for many jobs that run nearly as long as the longest
+        run = run // 25  # the model does not allow many jobs that run nearly as long as the longest
     found = read_estimates(text).of(asked, run, seed)
     assert found.dtype == np.int64
     assert (found >= run).all()

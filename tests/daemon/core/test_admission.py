@@ -254,7 +254,7 @@ def test_a_record_keeps_the_latest_of_many_promises_that_were_taken_back() -> No
 
 
 def test_a_loss_that_nobody_decided_is_seen_when_the_plan_cannot_be_kept() -> None:
-    """A job outlives its estimate (it is suspended by a user): who was promised its end is told a second later at most."""
+    """A job outlives its estimate (a user suspends it): the job that was promised its end is warned a second later at most."""
     bench = bench_with()
     first, second = bench.submit(**asks(4, 50)), bench.submit(**asks(4, 40))
     bench.wait(10)

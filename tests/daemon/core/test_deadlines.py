@@ -248,7 +248,7 @@ def test_random_arrays_get_another_deadline_whole_or_not_at_all() -> None:
             if said:
                 assert after == before, seed
             else:
-                assert after.keys() == before.keys(), seed  # nobody was refused
+                assert after.keys() == before.keys(), seed  # no job was refused
                 assert {deadline for deadline, _ in after.values()} == {bench.now + wanted * SECOND}, seed
                 assert [promised is None for _, promised in after.values()] == [
                     promised is None for _, promised in before.values()

@@ -1,4 +1,4 @@
-"""Immediate service in a live core: quanta, victims, what users do to them meanwhile, and the same again from the journal."""
+"""Immediate service in a live core: quanta, preempted jobs, what users do to them meanwhile, and the same from the journal."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     guest = bench.submit("sleep 0\n", resources={"ncpus": "3", "mem": "2gb"})
     bench.wait(0)
     assert states(bench, victim, guest) == "RQ"
-    # The clock of the victim began anew.
+    # The clock of the preempted job began anew.
     other = bench.submit("sleep 5\n", resources={"ncpus": "3", "mem": "1gb"})
     bench.wait(1)
     assert states(bench, victim, guest, other) == "RQQ"
@@ -271,7 +271,7 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
 
 
 def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_waiting() -> None:
-    """The victim waits 60 s in the middle, the guest 360 s, one quantum among them: as the metrics of a replay say."""
+    """The preempted job waits 60 s in the middle, the trial run 360 s, one quantum among them, as in the metrics of a replay."""
     bench = Bench(config())
     group = group_of(bench, ["easy"])
     bench.submit("sleep 1000\n", resources={"ncpus": "4", "walltime": "3000"})

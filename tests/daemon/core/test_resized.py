@@ -17,7 +17,7 @@ def malleable(memory: str = "0") -> Bench:
 
 
 def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> None:
-    """An emulated job tells it as one that really runs does, while it runs and when it has ended."""
+    """An emulated job shows it as one that really runs does, while it runs and when it has ended."""
     bench = malleable()
     jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"}) for _ in range(2)]
     bench.wait(60)
@@ -65,7 +65,7 @@ def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
 
 
 def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
-    """4 of 4 for 10 s, 2 beside another for 20 s, then run again: the bars do the work that the pieces do."""
+    """4 of 4 for 10 s, 2 next to another job for 20 s, then run again: the bars hold the same work as the execution intervals."""
     bench = malleable()
     fields = {"resources": {"ncpus": "4", "walltime": "150"}}
     first = bench.submit("sleep 100\n", **fields)

@@ -67,7 +67,7 @@ class Cluster:
 
 
 class Story:
-    """What the core was told, in order; the gate of hosts too."""
+    """What the executor reported to the core, in order; the gate of hosts too."""
 
     def __init__(self, *names: str) -> None:
         self.told: list[Any] = []
@@ -161,7 +161,7 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
         # Another life of the daemon: what it knows is that all of them were to run.
         async with running(cluster, story, tmp_path, *attempts) as executor:
             await until(lambda: all(story.ended(attempt.key) for attempt in attempts))
-            executor.launch(attempts[3])  # as after a recovery of the core: the end is told again
+            executor.launch(attempts[3])  # as after a recovery of the core: the end is reported again
             await until(lambda: len(story.ended("3.1")) >= 2)
             for attempt in attempts:
                 executor.forget(attempt.key)
@@ -179,7 +179,7 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
 def test_what_ended_before_it_was_handed_over_again_is_forgotten_there_too(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a restart the worker may tell an end sooner than the daemon has prepared the attempt anew."""
+    """After a restart the worker may report an end before the daemon has prepared the attempt anew."""
     attempt, prepare, may_go_on = made("1.1", "echo done\n"), Track.prepare, threading.Event()
 
     def late(track: Track) -> object:

@@ -53,7 +53,7 @@ def beating(path: Path) -> str:
 
 
 def is_alive(path: Path) -> bool:
-    """Tell whether the last writer of a file lives."""
+    """Return whether the last writer of a file lives."""
     number = path.read_text(encoding="ascii").split()[-1]
     return Path(f"/proc/{number}").exists()
 

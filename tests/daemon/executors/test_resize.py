@@ -1,4 +1,4 @@
-"""A job that gets another number of processors: its file says so, its processes are told, its walltime runs slower."""
+"""A job that gets another number of processors: its file says so, its processes get a signal, its walltime runs slower."""
 
 from __future__ import annotations
 

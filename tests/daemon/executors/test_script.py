@@ -292,7 +292,7 @@ echo "profile read" >&2
 
 
 def home_of(folder: Path, name: str, text: str = PROFILE) -> dict[str, str]:
-    """Return an environment whose home has a profile file of that name."""
+    """Return an environment with a home that has a profile file of that name."""
     (folder / name).write_text(text, encoding="utf-8")
     return {"HOME": str(folder), "PATH": "/opt/ours:/usr/bin:/bin"}
 

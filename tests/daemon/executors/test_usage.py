@@ -1,4 +1,4 @@
-"""What a job uses is measured over all its processes, told while it runs, and held to what it asked for."""
+"""What a job uses is measured over all its processes, reported while it runs, and limited to what it asked for."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def verify(daemon: Daemon, said: list[tuple[str, str, str]]) -> list[str]:
     asked = {name for what, name, _ in said if what == "asked"}
     names = {job.name for job in whole.values()}
     problems += [
-        f"{name} is there, but nobody asked for it" for name in names & {"last", "big", "many"} if name not in asked
+        f"{name} is there, but no client asked for it" for name in names & {"last", "big", "many"} if name not in asked
     ]
     return problems
 

@@ -1,4 +1,4 @@
-"""Frames that no client of ours sends, and clients that behave as none of ours does: nobody else notices."""
+"""Frames that no client of ours sends, and clients that behave as none of ours does: no other client notices."""
 
 from __future__ import annotations
 

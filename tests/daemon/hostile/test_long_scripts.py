@@ -1,4 +1,4 @@
-"""Scripts of up to 100 MB: they run, they survive a crash, nothing in the daemon grows with them, nobody can misuse their way."""
+"""Scripts of up to 100 MB: they run and survive a crash; nothing in the daemon grows with them, no user can misuse uploads."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_room_of_a_user_holds_for_all_pieces_and_for_that_user_only(
     monkeypatch.setattr(scripts, "MOST_BYTES", 1000)
     place = Scripts(tmp_path / "scripts", set)
     uploads = [f"{number:012x}" for number in range(5)]
-    for upload in uploads[:4]:  # each begins while there is room
+    for upload in uploads[:4]:  # each begins while there is space
         place.append(7, upload, 0, b"x" * 100)
     for upload in uploads[:3]:
         place.append(7, upload, 100, b"x" * 200)

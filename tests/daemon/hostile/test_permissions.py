@@ -1,4 +1,4 @@
-"""Who may do what: every verb as its owner, another user, root, an operator, a manager and nobody, over a shared socket."""
+"""Permissions: every verb as the owner, another user, root, an operator, a manager and a user without a name, over one socket."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ NAMES = {"1": "first", "2": "second", "3": "third"}
 def recorded(
     directory: Path, config: str, asked: Iterable[tuple[str, Request, type]], *options: str
 ) -> list[tuple[str, str, str]]:
-    """Carry operations out under a trace of what is written; return what the client was told, in order."""
+    """Carry operations out under a trace of what is written; return what the client asked and was answered, in order."""
     directory.mkdir(mode=0o700)
     daemon = Daemon(directory, *options, config=config)
     daemon.state.mkdir(mode=0o700)
@@ -56,7 +56,7 @@ def recorded(
 
 
 def told_until(said: list[tuple[str, str, str]], replies: int) -> list[tuple[str, str, str]]:
-    """Return what the client had been told after so many replies; what it had asked for counts as asked."""
+    """Return what the client had read after so many replies; what it had asked for counts as asked."""
     answers = [place for place, (what, _, _) in enumerate(said) if what != "asked"]
     last = answers[min(replies, len(answers)) - 1] if replies > 0 else -1
     return [each for place, each in enumerate(said) if place <= last or each[0] == "asked"]

@@ -248,7 +248,7 @@ def test_the_key_of_the_configuration_is_checked_with_its_line(value: str, text:
 
 
 def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Path) -> None:
-    """What is committed first comes to its end: a commit that nobody counted would have its number twice in the journal."""
+    """What is committed first comes to its end: a commit that was not counted would have its number twice in the journal."""
     submission = encode(msgspec.json.encode(Submit(id=1, spec=Spec(script="sleep 1\n"))))
     with Daemon(tmp_path, config=emulated()) as daemon:
         for number in range(60):

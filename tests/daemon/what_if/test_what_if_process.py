@@ -1,4 +1,4 @@
-"""The process of the shadows, without a daemon around it: what it is told, when it is given up."""
+"""The process of the what-if policies, without a daemon around it: what it is sent, when it is given up."""
 
 from __future__ import annotations
 

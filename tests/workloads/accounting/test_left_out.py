@@ -65,7 +65,7 @@ def test_a_column_that_is_not_there_is_not_nothing(tmp_path: Path) -> None:
     silent = {what for what, (jobs, _) in told(imported(tmp_path, "slurm", rows)).items() if jobs is None}
     assert silent == set(KINDS) - {"node memory", "partitions"}
     whole = told(imported(tmp_path, "slurm", sacct(*["cpu=4|cpu=4|||normal|1||sbatch j"] * 10)))
-    assert set(whole) == {"node memory", "partitions"}  # one QOS and one priority tell no job from another
+    assert set(whole) == {"node memory", "partitions"}  # one QOS and one priority distinguish no jobs
     for column in EXTRA.split("|"):
         assert column in COMMAND
 

@@ -27,7 +27,7 @@ def server() -> Iterator[Archive]:
 
 
 class Fetched:
-    """A cache, and what the user was told."""
+    """A cache, and what was printed to the user."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self.cache = Cache(folder / "cache")

@@ -91,7 +91,7 @@ def test_deadlines_follow_the_rule_and_shares_are_nested() -> None:
     assert (few <= some).all()
     assert some.mean() == pytest.approx(0.8, abs=0.08)
     assert few.mean() == pytest.approx(0.2, abs=0.08)
-    # What another load adds changes nobody's draw.
+    # What another load adds changes no job's draw.
     more = duplicated(log, 1.4, 1)
     numbers = dict(zip(log["job"].tolist(), some.tolist(), strict=True))
     drawn = with_deadlines(more, np.asarray(more["run"], np.int64), stringency=0.2, share=0.8, seed=5).deadline >= 0
