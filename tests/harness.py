@@ -80,9 +80,9 @@ def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = 
     assert schedule.start.tolist() == [outcome.start for outcome in outcomes], context
     assert schedule.end.tolist() == [outcome.end for outcome in outcomes], context
     assert [KINDS[kind] for kind in schedule.kind] == [outcome.kind for outcome in outcomes], context
-    told = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
+    promises = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
     first = [-1 if outcome.first_promise is None else outcome.first_promise for outcome in outcomes]
-    assert schedule.promise.tolist() == told, context
+    assert schedule.promise.tolist() == promises, context
     assert schedule.first_promise.tolist() == first, context
 
 

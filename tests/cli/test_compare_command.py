@@ -132,8 +132,8 @@ def test_what_is_no_replica_is_refused_as_a_report_refuses_it(capfd, replays, mo
     assert f"{replica}: {reason}" in err
     if replica != "other":
         assert run(["report", "first", "second", replica, "-o", "page.html"]) == 3
-        told = capfd.readouterr().err
-        assert reason.replace("first:fcfs", "first").split(",")[0] in told or "leave one of the two out" in told
+        printed = capfd.readouterr().err
+        assert reason.replace("first:fcfs", "first").split(",")[0] in printed or "leave one of the two out" in printed
 
 
 def test_replicas_of_other_logs_are_taken_where_that_is_asked_for_and_said(capfd, replays, monkeypatch) -> None:

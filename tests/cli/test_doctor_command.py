@@ -51,10 +51,10 @@ def test_the_other_program_over_ours_is_told_with_the_way_out(tmp_path: Path) ->
     shutil.copytree(ROOT / "qbatch", place / "qbatch", ignore=shutil.ignore_patterns("__pycache__"))
     install_the_other(place)
     code, findings = doctor(tmp_path, PYTHONPATH=str(place))
-    told = findings["distribution"][-1]
-    assert (code, told["verdict"]) == (1, "wrong")
-    assert "qbatch 2.3.2 is another program" in told["text"]
-    assert f"pip uninstall qbatch, then install {NAME} again" in told["way_out"]
+    found_one = findings["distribution"][-1]
+    assert (code, found_one["verdict"]) == (1, "wrong")
+    assert "qbatch 2.3.2 is another program" in found_one["text"]
+    assert f"pip uninstall qbatch, then install {NAME} again" in found_one["way_out"]
 
 
 def test_an_installation_under_the_former_name_is_told(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_an_installation_under_the_former_name_is_told(tmp_path: Path) -> None:
     records.mkdir()
     (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 0.1.0\n", encoding="utf-8")
     (records / "RECORD").write_text("_qbatch.pth,,\n", encoding="utf-8")
-    told = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
-    assert (told["verdict"], "former name" in told["text"]) == ("warning", True)
+    found_one = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
+    assert (found_one["verdict"], "former name" in found_one["text"]) == ("warning", True)
 
 
 def test_another_qbatch_first_on_path_is_told(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_another_qbatch_first_on_path_is_told(tmp_path: Path) -> None:
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n", encoding="utf-8")
     other.chmod(0o755)
-    (told,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
-    assert told["verdict"] == "warning"
-    assert told["text"] == f"{other} comes first on PATH: the other program of that name?"
+    (found_one,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
+    assert found_one["verdict"] == "warning"
+    assert found_one["text"] == f"{other} comes first on PATH: the other program of that name?"
 
 
 def test_the_version_is_one(tmp_path: Path) -> None:

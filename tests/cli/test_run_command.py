@@ -156,20 +156,20 @@ def test_what_the_command_leaves_in_the_background_ends_too(tmp_path: Path) -> N
     assert leftovers(tmp_path) == ([], [])
 
 
-@pytest.mark.parametrize("victim", ["run", "keeper", "daemon"])
-def test_after_kill_9_nothing_is_left(tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize("killed", ["run", "keeper", "daemon"])
+def test_after_kill_9_nothing_is_left(tmp_path: Path, killed: str) -> None:
     # The command ignores its own end, so that only the death of its parent can end it.
     script = f"echo '{LONG} & setsid {LONG}' | qsub > /dev/null; qbatch status --json > status; echo go; exec {LONG}"
     process = begin(tmp_path, script)
     daemon = int((tmp_path / "status").read_text().partition('"pid": ')[2].partition(",")[0])
     keeper = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
     time.sleep(0.3)
-    os.kill({"run": process.pid, "keeper": keeper, "daemon": daemon}[victim], signal.SIGKILL)
-    if victim != "run":
+    os.kill({"run": process.pid, "keeper": keeper, "daemon": daemon}[killed], signal.SIGKILL)
+    if killed != "run":
         assert process.stderr is not None
         assert "killed" in process.stderr.readline()
         process.terminate()
-    assert process.wait(30) == (-signal.SIGKILL if victim == "run" else 128 + signal.SIGTERM)
+    assert process.wait(30) == (-signal.SIGKILL if killed == "run" else 128 + signal.SIGTERM)
     until_nothing_is_left(tmp_path)
 
 

@@ -34,8 +34,8 @@ class Forked:
 
     def __init__(self, arguments: Sequence[str], directory: Path, environment: dict[str, str], log: int) -> None:
         self.returncode: int | None = None
-        told = {"arguments": list(arguments), "directory": str(directory), "environment": environment}
-        self.pid = _parent().ask(told, log)
+        request = {"arguments": list(arguments), "directory": str(directory), "environment": environment}
+        self.pid = _parent().ask(request, log)
 
     def poll(self) -> int | None:
         """Return how it ended, None while it runs."""
@@ -113,18 +113,18 @@ def _waited(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if found else None
 
 
-def _begin(told: dict[str, Any], log: int, connection: socket.socket) -> list[str]:
+def _begin(request: dict[str, Any], log: int, connection: socket.socket) -> list[str]:
     """Be the child: give it what an executed process would have, and return its arguments."""
     connection.close()
     for number in (1, 2):
         os.dup2(log, number)
     os.close(log)
     os.environ.clear()
-    os.environ.update(told["environment"])
+    os.environ.update(request["environment"])
     time.tzset()
-    os.chdir(told["directory"])
-    sys.argv = ["qbatch", *told["arguments"]]
-    return told["arguments"]  # type: ignore[no-any-return]
+    os.chdir(request["directory"])
+    sys.argv = ["qbatch", *request["arguments"]]
+    return request["arguments"]  # type: ignore[no-any-return]
 
 
 def serve(connection: socket.socket) -> list[str]:
@@ -134,13 +134,13 @@ def serve(connection: socket.socket) -> list[str]:
         if not head:
             return []
         head += _read(connection, 4 - len(head)) if len(head) < 4 else b""
-        told = json.loads(_read(connection, int.from_bytes(head, "big")))
-        if "wait" in told:
-            answer = _waited(told["wait"])
+        request = json.loads(_read(connection, int.from_bytes(head, "big")))
+        if "wait" in request:
+            answer = _waited(request["wait"])
         else:
             answer = os.fork()
             if answer == 0:
-                return _begin(told, files[0], connection)
+                return _begin(request, files[0], connection)
             os.close(files[0])
         data = json.dumps(answer).encode()
         connection.sendall(len(data).to_bytes(4, "big") + data)

@@ -115,17 +115,17 @@ def test_the_option_gives_the_pool_in_place_of_the_configured_ones(tmp_path: Pat
 
 def test_up_says_which_policy_does_not_follow_the_classes(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
-    for policy, is_told in (("easy", True), ("immediate:inner=lsf", False)):
+    for policy, is_noted in (("easy", True), ("immediate:inner=lsf", False)):
         daemon = Daemon(tmp_path / policy.partition(":")[0])
         daemon.directory.mkdir()
         up = ("qbatch", "up", "--machine", str(tmp_path / "small.toml"), "--state", str(daemon.state))
         try:
-            told = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
+            printed = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
         finally:
             daemon.run("qbatch", "down", code=None)
-        lines = [line for line in told.splitlines() if line.startswith("note: ")]
+        lines = [line for line in printed.splitlines() if line.startswith("note: ")]
         says = "note: of the policies only lsf follows the classes of the machine file, also inside immediate and soon"
-        assert lines == ([f"{says}; {policy} does not"] if is_told else [])
+        assert lines == ([f"{says}; {policy} does not"] if is_noted else [])
 
 
 def test_two_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

@@ -145,8 +145,8 @@ def test_a_file_for_another_program_can_be_read_by_it(block: Block) -> None:
 def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> None:
     (block,) = [block for block in every_block() if block.lines[0].startswith("-> ")]
     sent = [line[3:] for line in block.lines if line.startswith("-> ")]
-    told = {each["id"]: each for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))}
-    assert len(sent) + len(told) == len(block.lines)
+    answers = {each["id"]: each for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))}
+    assert len(sent) + len(answers) == len(block.lines)
     for line in sent:
         msgspec.json.decode(line.encode(), type=AnyRequest)
     heard: dict[int, dict[str, object]] = {}
@@ -157,12 +157,12 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
             connection.sendall(encode(line.encode()))
         while len(heard) < len(sent):
             heard.update({each["id"]: each for each in map(json.loads, splitter.feed(connection.recv(1 << 16)))})
-    job = told[7]["result"]["job"]
+    job = answers[7]["result"]["job"]
     assert re.fullmatch(r"\d+\.qbatch", job)
     heard[7]["result"]["job"] = job  # type: ignore[index]
-    assert heard == {number: told[number] for number in heard}
-    for number in told.keys() - heard.keys():
-        error = msgspec.convert(told[number]["error"], ErrorRecord)
+    assert heard == {number: answers[number] for number in heard}
+    for number in answers.keys() - heard.keys():
+        error = msgspec.convert(answers[number]["error"], ErrorRecord)
         assert (error.code, error.pbs, error.exit) == ("not-permitted", 15007, 7)
 
 

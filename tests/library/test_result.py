@@ -70,9 +70,9 @@ def test_metrics_have_units_and_meanings(demo: qb.ReplayResult) -> None:
 
 
 def test_a_breakdown_is_that_of_the_command(demo: qb.ReplayResult) -> None:
-    told = document("replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet")
+    printed = document("replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet")
     rows = demo["easy"].breakdown("size").to_pylist()
-    groups = told["results"][0]["by"]["size"]
+    groups = printed["results"][0]["by"]["size"]
     assert [(row["label"], row["jobs"]) for row in rows] == [(str(each["label"]), each["jobs"]) for each in groups]
     for row, group in zip(rows, groups, strict=True):
         assert row["wait_mean_s"] == group["metrics"]["wait_mean_s"]

@@ -24,10 +24,10 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
     by_name = {}
     for host in hosts:
         by_name[host.name] = host
-    state = {}  # sequence -> (what, host name): "runs", "stopped", "guest"
+    state = {}  # sequence -> (what, host name): "runs", "stopped", "trial"
     segments = {}  # sequence -> executed since the last start from scratch
     since = {}
-    guests_victims = {}  # trial run -> list of the jobs that it preempted
+    preempted_by = {}  # trial run -> list of the jobs that it preempted
     pending = []  # suspended, trial run not yet seen
     quanta_of = {}
     last = None
@@ -46,20 +46,20 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
             state[sequence] = ("stopped", name)
             segments[sequence] += time - since[sequence]
             pending.append(sequence)
-        elif what == "guest":
+        elif what == "trial":
             assert sequence not in state and sequence not in quanta_of
             if policy == "immediate":
                 assert time == job.submit
             else:
                 assert not pending
-            state[sequence] = ("guest", name)
+            state[sequence] = ("trial", name)
             quanta_of[sequence] = time
-            guests_victims[sequence] = pending
+            preempted_by[sequence] = pending
             since[sequence] = time
             segments[sequence] = 0
             pending = []
         elif what in ("end", "leave"):
-            assert state[sequence][0] in ("runs", "guest") and state[sequence][1] == name
+            assert state[sequence][0] in ("runs", "trial") and state[sequence][1] == name
             done = segments[sequence] + time - since[sequence]
             if what == "end":
                 assert done == min(job.run, job.estimate)
@@ -75,13 +75,13 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
         if pending:
             continue  # a suspension and its trial run are one action
         resuming = False
-        for g in list(guests_victims):
-            if g not in state or state[g][0] != "guest":
-                for v in guests_victims[g]:
+        for g in list(preempted_by):
+            if g not in state or state[g][0] != "trial":
+                for v in preempted_by[g]:
                     if state.get(v, ("", ""))[0] == "stopped":
                         resuming = True
                 if not resuming:
-                    del guests_victims[g]
+                    del preempted_by[g]
         for host in hosts:
             cpus = 0
             memory = 0
@@ -90,7 +90,7 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
                 if where != host.name:
                     continue
                 j = by_sequence[s]
-                if how == "guest":
+                if how == "trial":
                     memory += min(j.memory, GIB)
                     cpus += j.procs
                 else:
@@ -419,12 +419,12 @@ def self_check(count=300, seed=2000):
             (wrapper, {"weights": PRIORITY, "depth": 3}),
             (wrapper, {"inner": "fcfs"}),
             (wrapper, {"inner": "sjf"}),
-            (wrapper, {"inner": "sjf", "depth": 3, "guest_reservation": "keep"}),
-            (wrapper, {"inner": "sjf", "depth": 2, "guest_reservation": "lazy", "victim_end": "unshifted"}),
+            (wrapper, {"inner": "sjf", "depth": 3, "trial_reservation": "keep"}),
+            (wrapper, {"inner": "sjf", "depth": 2, "trial_reservation": "lazy", "preempted_end": "unshifted"}),
             (
                 wrapper,
                 {
-                    "victim_end": "unshifted",
+                    "preempted_end": "unshifted",
                     "quantum_end": "estimate",
                     "soon_host": "first",
                     "slowdown_counts_quantum": False,

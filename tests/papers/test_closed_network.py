@@ -311,7 +311,7 @@ def test_the_parts_are_those_of_the_registry() -> None:
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "closed-network-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([a-zA-Z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 46
-    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS)}
+    by_claim = dict(re.findall(r"^\| ([a-zA-Z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(by_claim) == 46
+    decided = {name: verdict for name, verdict in by_claim.items() if verdict in (HOLDS, FAILS)}
     assert decided == EXPECTED

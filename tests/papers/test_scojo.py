@@ -324,7 +324,7 @@ def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "scojo-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 60
-    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
+    by_claim = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(by_claim) == 60
+    decided = {name: verdict for name, verdict in by_claim.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
     assert decided == EXPECTED

@@ -77,19 +77,19 @@ def test_a_changed_view_shows_what_was_given_and_else_the_same() -> None:
 
 
 def test_the_hosts_of_those_that_ended_are_told() -> None:
-    told: list[frozenset[int]] = []
+    seen_hosts: list[frozenset[int]] = []
 
     class Looks:
         inner = load_policy("easy")
 
         def decide(self, view: View) -> object:
-            told.append(view.ended_on)
+            seen_hosts.append(view.ended_on)
             return self.inner.decide(view)
 
     engine = Engine(Machine((Host("a", 2), Host("b", 4)), single_host=True), Looks())
     engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=5))])
     engine.handle(2, [Finished(0)])
-    assert told == [frozenset(), frozenset({1})]
+    assert seen_hosts == [frozenset(), frozenset({1})]
 
 
 def test_former_names_still_work() -> None:

@@ -29,11 +29,11 @@ class Logged(NamedTuple):
 def predecessors(jobs: Sequence[Logged]) -> list[tuple[int, int]]:
     """Return the position of each job's predecessor, or -1, and its think time."""
     if any(job.predecessor != UNKNOWN for job in jobs):
-        return [told(jobs, job) for job in jobs]
+        return [given(jobs, job) for job in jobs]
     return [derived(jobs, position) for position in range(len(jobs))]
 
 
-def told(jobs: Sequence[Logged], job: Logged) -> tuple[int, int]:
+def given(jobs: Sequence[Logged], job: Logged) -> tuple[int, int]:
     """Return what fields 17 and 18 say; a number that no other job bears is none."""
     for position, other in enumerate(jobs):
         if other.number == job.predecessor and other.number != job.number:

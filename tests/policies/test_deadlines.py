@@ -79,11 +79,11 @@ def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
         work = with_deadlines(seed)
         schedule, outcome = run(work, one_host(PROCS), load_policy(policy)), simulate(asked_of(work), PROCS, scheme, **settings)
         assert starts(schedule) == outcome.start, seed
-        told = [None if latest < 0 else latest for latest in schedule.promise.tolist()]
+        promises = [None if latest < 0 else latest for latest in schedule.promise.tolist()]
         if scheme == "slack":
-            assert told == outcome.guarantee, seed
+            assert promises == outcome.guarantee, seed
         else:
-            ends = [None if latest is None else latest + int(work.estimate[row]) for row, latest in enumerate(told)]
+            ends = [None if latest is None else latest + int(work.estimate[row]) for row, latest in enumerate(promises)]
             assert ends == outcome.deadline, seed
         refused += len(schedule.rejected)
     assert (refused > 0) == (scheme != "slack")

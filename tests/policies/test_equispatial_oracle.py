@@ -89,6 +89,6 @@ def test_cases_worked_by_hand(label: str) -> None:
     parameters["interval"] = parameters.get("interval", 0) * oracle.SECOND
     outcome = oracle.simulate(jobs, hosts, **parameters)
     for sequence, pieces in wanted.items():
-        told = [[round(begin * 1_000_000), round(end * 1_000_000), *rest] for begin, end, *rest in pieces]
-        assert [piece[:4] for piece in joined(outcome[sequence].pieces)] == told, ("oracle", sequence)
+        intervals = [[round(begin * 1_000_000), round(end * 1_000_000), *rest] for begin, end, *rest in pieces]
+        assert [piece[:4] for piece in joined(outcome[sequence].pieces)] == intervals, ("oracle", sequence)
     assert_same(calendar_of(jobs, hosts, **parameters).run(), jobs, outcome, label)

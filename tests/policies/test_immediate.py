@@ -92,8 +92,8 @@ def test_every_job_goes_as_the_oracle_says(kind: str, inner: str, key, depth: in
         naively = naive_quantum.Machine(
             hosts, jobs, key, depth, quantum * SECOND, memory, protect * SECOND if kind == "immediate" else None
         ).simulate()
-        assert schedule.end.tolist() == [told.end for told in naively], (seed, text, hosts, jobs)
-        assert schedule.start.tolist() == [told.first for told in naively], (seed, text)
+        assert schedule.end.tolist() == [life.end for life in naively], (seed, text, hosts, jobs)
+        assert schedule.start.tolist() == [life.first for life in naively], (seed, text)
         pieces += schedule.pieces is not None
     assert pieces > size(75, 300) if kind == "immediate" else size(25, 100)
 
@@ -253,7 +253,7 @@ def submitted(number: int, procs: int, estimate: int, at: int, memory: int = 0) 
     return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=estimate * SECOND, memory=memory))
 
 
-def guest_and_victim() -> Engine:
+def trial_and_preempted() -> Engine:
     engine = Engine(one_host(4), load_policy(IMMEDIATE), is_audited=True)
     engine.handle(0, [submitted(1, 4, 1000, 0)])
     engine.handle(600 * SECOND, [submitted(2, 2, 500, 600)])
@@ -265,7 +265,7 @@ def guest_and_victim() -> Engine:
 
 
 def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_back() -> None:
-    engine = guest_and_victim()
+    engine = trial_and_preempted()
     engine.handle(610 * SECOND, [submitted(3, 2, 10, 610)])
     assert engine.state_of(2) is State.QUEUED
     assert engine.explain(2).code == "processors"
@@ -278,7 +278,7 @@ def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_
 
 
 def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None:
-    engine = guest_and_victim()
+    engine = trial_and_preempted()
     done = engine.handle(630 * SECOND, [Returned(1)])
     assert done.requeued == (1,)
     assert engine.state_of(0) is State.RUNNING
@@ -289,7 +289,7 @@ def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None
 
 
 def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
-    engine = guest_and_victim()
+    engine = trial_and_preempted()
     engine.handle(610 * SECOND, [HostClosed(0)])
     done = engine.handle(660 * SECOND, [Woken()])
     assert done.requeued == done.parked == (1,)

@@ -229,12 +229,12 @@ kind = "size"
 
 def test_room_and_a_larger_class_that_waits_are_told_apart() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
-    told = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
-    assert told[2].text == "no host that may run another job of class slow_large has 4 processors free"
-    assert told[3].text == "host a has enough free, but job 2 of class slow_large waits there first"
-    assert told[3].blocked_by == (1,)
-    told = explained([(0, 1, 50, 1)] * 3, machine)
-    assert told[3].text == "2 jobs of time class quick run, limit = 2"
+    reasons = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
+    assert reasons[2].text == "no host that may run another job of class slow_large has 4 processors free"
+    assert reasons[3].text == "host a has enough free, but job 2 of class slow_large waits there first"
+    assert reasons[3].blocked_by == (1,)
+    reasons = explained([(0, 1, 50, 1)] * 3, machine)
+    assert reasons[3].text == "2 jobs of time class quick run, limit = 2"
 
 
 @settings(max_examples=100, deadline=None)

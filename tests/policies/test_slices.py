@@ -226,11 +226,11 @@ def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None
         calendar = Calendar(work_of(random_asked(seed, 15, 25, LASTING)), HOSTS, load_policy(policy))
         engine, handle = calendar.engine, calendar.engine.handle
 
-        def handle_twice(at: int, *told: Any, engine: Engine = engine, handle: Callable[..., Round] = handle) -> Round:
+        def handle_twice(at: int, *arguments: Any, engine: Engine = engine, handle: Callable[..., Round] = handle) -> Round:
             nonlocal rounds
             other = snapshot.load(HOSTS, load_policy(policy), snapshot.dump(engine))
-            done = handle(at, *told)
-            assert other.handle(at, *told) == done
+            done = handle(at, *arguments)
+            assert other.handle(at, *arguments) == done
             assert snapshot.dump(other) == snapshot.dump(engine)
             rounds += 1
             return done

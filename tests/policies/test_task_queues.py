@@ -98,13 +98,13 @@ def test_the_queue_is_told_in_the_order_in_which_it_is_taken(discipline: str) ->
     engine = engine_of(f"taskqueues:discipline={discipline}", one_host(1))
     arrays = [*tasks(1, 2, seconds=9), *tasks(2, 3, seconds=5), *tasks(3, 3, seconds=7)]
     ((running, _),) = started(engine, 0, arrays)
-    told, taken = queues(engine)[0], []
+    listed, taken = queues(engine)[0], []
     while any(queues(engine)):
-        assert queues(engine)[0] == told[len(taken) :]
+        assert queues(engine)[0] == listed[len(taken) :]
         ((row, _),) = started(engine, 1, [Finished(running)])
         taken.append(row)
         running = row
-    assert taken == told
+    assert taken == listed
 
 
 def test_the_fewest_uncompleted_tasks_come_first_wherever_they_are() -> None:

@@ -62,8 +62,8 @@ def check_kept(jobs: Sequence[Job], procs: int, policy: str) -> None:
     assert codes(bare, policy) == [], (policy, jobs)
     if outcomes[0].promise is not None:
         promise, first = [o.promise for o in outcomes], [o.first_promise for o in outcomes]
-        told = replace(bare, promise=np.array(promise), first_promise=np.array(first))
-        assert codes(told, policy) == [], (policy, jobs)
+        promised = replace(bare, promise=np.array(promise), first_promise=np.array(first))
+        assert codes(promised, policy) == [], (policy, jobs)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -114,17 +114,17 @@ def test_derived_promises_are_those_of_the_oracle(policy: str) -> None:
 
 
 def test_a_schedule_of_one_policy_is_none_of_another() -> None:
-    told = 0
+    compared = 0
     for seed in range(100):
         rng = random.Random(seed)
         procs = rng.randint(2, 8)
         jobs = random_jobs(rng, 12, procs)
         easy, fcfs = (scheduled(jobs, procs, policy) for policy in ("easy", "fcfs"))
         if [o.start for o in easy] != [o.start for o in fcfs]:
-            told += 1
+            compared += 1
             assert codes(finished(jobs, procs, [o.start for o in easy]), "fcfs")
             assert codes(finished(jobs, procs, [o.start for o in fcfs]), "easy")
-    assert told > 20
+    assert compared > 20
 
 
 # --- the common checks ------------------------------------------------------------------------

@@ -99,8 +99,8 @@ def test_what_is_too_little_to_matter_is_so_in_both_orders() -> None:
     for document in (compare(a, b), compare(b, a)):
         record = of(document, "wait_mean_s")
         assert record["finding"] == "negligible"
-        told = "a differs from b by too little to matter, less than 1 %: 1.0 % lower (b 1.68 min, a 1.67 min"
-        assert told in record["sentence"]
+        summary = "a differs from b by too little to matter, less than 1 %: 1.0 % lower (b 1.68 min, a 1.67 min"
+        assert summary in record["sentence"]
 
 
 def test_the_only_part_says_what_the_whole_says() -> None:

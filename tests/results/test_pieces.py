@@ -214,6 +214,6 @@ def test_bare_rows_tell_the_wait_and_the_number_of_pieces_and_say_what_they_lack
     assert int(bare.lacks_pieces.sum()) == count
     assert str(unknown_pieces(bare)).startswith(f"{count} jobs under hand had execution intervals")
     assert unknown_pieces(schedule) is None
-    told, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
-    assert [name for name in told if told[name] != measured[name]] == ["utilisation_submit", "queue_max"]
+    direct, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
+    assert [name for name in direct if direct[name] != measured[name]] == ["utilisation_submit", "queue_max"]
     assert len(bare.queue_spans().job) == len(bare)

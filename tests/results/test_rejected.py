@@ -140,9 +140,9 @@ def test_rows_tell_how_often_a_promise_was_broken_only_where_one_was(suffix: str
     header, *lines = written([done]).decode().splitlines()
     assert header == ",".join((*COLUMNS, "broken", "reason"))
     assert "broken" not in written([kept]).decode().splitlines()[0].split(",")
-    told = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
+    broken = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
     numbers = done.workload.number.tolist()
-    assert told == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
+    assert broken == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(written([done, kept], suffix))
     again, other = read_job_rows(path)
@@ -240,16 +240,16 @@ def test_the_story_of_a_refused_job_ends_with_the_reason() -> None:
     done = schedule()
     first = done.rejected[0]
     number = str(done.workload.number[first.row])
-    told = list(tell_story(done.workload, one_host(4), load_policy(f"{BOUNDED}:most=60"), number))
-    assert told[-1].endswith(f"rejected [too-late] {first.text}")
+    lines = list(tell_story(done.workload, one_host(4), load_policy(f"{BOUNDED}:most=60"), number))
+    assert lines[-1].endswith(f"rejected [too-late] {first.text}")
 
 
 def test_the_story_of_a_job_tells_of_its_broken_promise() -> None:
     done = schedule(f"{BOUNDED}:most=90,order=sjf")
     assert done.broken is not None
     row = int(np.argmax(done.broken))
-    told = list(tell_story(done.workload, one_host(4), load_policy(done.policy.replace("bounded", BOUNDED)), str(row + 1)))
-    assert sum("its promise is broken [overtaken]" in line for line in told) == done.broken[row]
+    lines = list(tell_story(done.workload, one_host(4), load_policy(done.policy.replace("bounded", BOUNDED)), str(row + 1)))
+    assert sum("its promise is broken [overtaken]" in line for line in lines) == done.broken[row]
 
 
 def test_a_rejection_is_plain() -> None:

@@ -119,5 +119,5 @@ def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told
 
 def test_a_rejection_is_told_with_its_reason() -> None:
     machine = Machine((Host("a", 4, limits=(("any", 0),)),), single_host=True, classes=(JobClass("any"),))
-    told = story([(0, 1, 10, 10)], "lsf", 1, machine)
-    assert told[-1] == "0 s rejected [no-class] no class takes it, or no host of its class could hold it"
+    printed = story([(0, 1, 10, 10)], "lsf", 1, machine)
+    assert printed[-1] == "0 s rejected [no-class] no class takes it, or no host of its class could hold it"

@@ -177,6 +177,6 @@ class Scene:
             self.board.set_clock(msgspec.structs.replace(self.board.clock, is_paused=action == "pause"))
 
 
-def told(scene: Scene, kind: type[Request]) -> list[Any]:
+def requests_of(scene: Scene, kind: type[Request]) -> list[Any]:
     """Return the requests of one kind that a scene got."""
     return [request for request in scene.asked if isinstance(request, kind)]

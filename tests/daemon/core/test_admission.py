@@ -232,8 +232,8 @@ def test_a_broken_promise_is_told_once_and_kept_in_the_record() -> None:
     assert job.broken == ((0, 50 * SECOND, "it starts 30000000 us later"),)
     assert job.comment == "the promised start is lost: it starts 30000000 us later"
     bench.wait(1)
-    told = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
-    assert [(each.key, each.text) for each in told] == [(job.key, "it starts 30000000 us later")]
+    happenings = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
+    assert [(each.key, each.text) for each in happenings] == [(job.key, "it starts 30000000 us later")]
     again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert again.live(long).broken == job.broken
     assert again.pools[0].engine.promise_to(job.row) == 80 * SECOND

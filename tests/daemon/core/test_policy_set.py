@@ -92,23 +92,23 @@ def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
 def test_who_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) -> None:
     config = emulated(hosts="n1", top='policy = "immediate:inner=easy,protect=0"\n')
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
-        victim = daemon.submit("sleep 500\n", resources={"ncpus": "4", "walltime": "600"})
+        preempted = daemon.submit("sleep 500\n", resources={"ncpus": "4", "walltime": "600"})
         daemon.run("qbatch", "time", "until", "100")
-        guest = daemon.submit("sleep 200\n", resources={"ncpus": "4", "walltime": "300"})
+        trial = daemon.submit("sleep 200\n", resources={"ncpus": "4", "walltime": "300"})
         daemon.run("qbatch", "time", "until", "110")
-        assert [daemon.jobs(name)[name].state for name in (victim, guest)] == ["S", "R"]
-        assert "is suspended by immediate" in daemon.run("qbatch", "explain", victim).stdout
-        assert "has a quantum on n1" in daemon.run("qbatch", "explain", guest).stdout
+        assert [daemon.jobs(name)[name].state for name in (preempted, trial)] == ["S", "R"]
+        assert "is suspended by immediate" in daemon.run("qbatch", "explain", preempted).stdout
+        assert "has a quantum on n1" in daemon.run("qbatch", "explain", trial).stdout
         said = daemon.run("qbatch", "policy", "set", "fcfs").stderr
         assert "0 running jobs run on" in said
         assert "1 quanta end and their jobs wait again, 1 jobs that it has suspended go on" in said
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")
         daemon.run("qbatch", "time", "until", "120")
-        assert [daemon.jobs(name)[name].state for name in (victim, guest)] == ["R", "Q"]
+        assert [daemon.jobs(name)[name].state for name in (preempted, trial)] == ["R", "Q"]
         daemon.run("qbatch", "time", "until", "1000")
-        ended = daemon.jobs(victim, guest)
-        assert (ended[victim].ended, ended[guest].ended) == (510_000_000, 710_000_000)
+        ended = daemon.jobs(preempted, trial)
+        assert (ended[preempted].ended, ended[trial].ended) == (510_000_000, 710_000_000)
 
 
 BROKEN = """

@@ -44,9 +44,9 @@ def test_a_guest_is_shown_with_the_memory_that_its_quantum_has() -> None:
     bench = malleable("2GB")
     bench.submit("sleep 400\n", resources={"ncpus": "3", "mem": "1gb", "walltime": "900"})
     bench.wait(1)
-    guest = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
+    trial = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
     bench.wait(1)
-    found = bench.core.find(bench.core.key_of(guest))
+    found = bench.core.find(bench.core.key_of(trial))
     assert found is not None
     assert exec_texts(bench.core, found)[1] == "(n1:ncpus=1:mem=512mb)"
 
@@ -57,9 +57,9 @@ def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
         bench.submit("sleep 400\n", resources={"ncpus": procs, "mem": memory, "walltime": "900"})
     bench.wait(1)
     fields = {"resources": {"ncpus": "1", "mem": "2gb", "walltime": "900"}, "used_memory": 0}
-    guests = [bench.submit("sleep 50\n", **fields) for _ in range(2)]
+    trials = [bench.submit("sleep 50\n", **fields) for _ in range(2)]
     bench.wait(1)
-    assert [bench.state(guest) for guest in guests] == ["R", "R"]
+    assert [bench.state(trial) for trial in trials] == ["R", "R"]
     said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
     assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
 

@@ -316,10 +316,10 @@ def test_accounting_tells_who_deleted(bench: Bench) -> None:
     bench.make_pass()
     bench.do(ROOT, requests.Delete(jobs=tuple(jobs[:2])))
     bench.do(ALICE, requests.Delete(jobs=(jobs[2],)))
-    told = [
+    requestors = [
         effect.text.partition("@")[0] for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "D"
     ]
-    assert told == ["requestor=root"] * 3 + ["requestor=alice"]
+    assert requestors == ["requestor=root"] * 3 + ["requestor=alice"]
 
 
 def test_a_requeued_job_has_not_started_and_a_held_one_has_no_promise() -> None:

@@ -152,19 +152,19 @@ def test_what_a_message_says_of_its_sender_is_refused(daemon: Daemon) -> None:
 
 
 def test_what_a_user_may_not_by_a_detour(daemon: Daemon) -> None:
-    victim = submitted(daemon, hold="u")
+    another = submitted(daemon, hold="u")
     secret = submitted(daemon, hold="u", variables={"TOKEN": "hunter2"}, submit_arguments="-v TOKEN=hunter2")
     spec = {"script": "x", "hold": "u"}
     replies = ask(
         daemon, OTHER,
-        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{victim}"}},  # would hold another's job
+        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{another}"}},  # would hold another's job
         {"verb": "submit", "spec": {**spec, "hold": "s"}},
-        {"verb": "delete", "jobs": [victim], "is_forced": True, "with_history": True},
-        {"verb": "order", "first": victim, "second": secret},
-        {"verb": "hold", "jobs": [victim], "kinds": "o"},
+        {"verb": "delete", "jobs": [another], "is_forced": True, "with_history": True},
+        {"verb": "order", "first": another, "second": secret},
+        {"verb": "hold", "jobs": [another], "kinds": "o"},
     )  # fmt: skip
     assert [is_refused(reply) for reply in replies] == [True] * 5, replies
-    assert all_jobs(daemon)[victim].hold == "u"
+    assert all_jobs(daemon)[another].hold == "u"
     (own,) = ask(daemon, OWNER, {"verb": "job-status", "jobs": [secret]})
     assert "hunter2" in json.dumps(own)
     asked = [{"verb": "job-status", "jobs": [secret]}, {"verb": "job-status"}, {"verb": "trail", "job": secret},

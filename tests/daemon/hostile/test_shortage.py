@@ -44,8 +44,8 @@ def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(
     with daemon.session() as session:
         crowd = [Raw(daemon.socket, 60.0) for _ in range(2 * DESCRIPTORS)]
         # Each is served or refused; clients that were connected before are still served.
-        told = [raw.ask({"verb": "hello", "id": 1}) for raw in crowd[: DESCRIPTORS // 4]]
-        assert all(reply is not None and "result" in reply for reply in told)
+        replies = [raw.ask({"verb": "hello", "id": 1}) for raw in crowd[: DESCRIPTORS // 4]]
+        assert all(reply is not None and "result" in reply for reply in replies)
         most = DESCRIPTORS // 2
         until(lambda: len(answered(crowd)) >= len(crowd) - most, "an answer to those for which there are no descriptors")
         refused = [reply for raw in answered(crowd) if (reply := raw.receive()) is not None]

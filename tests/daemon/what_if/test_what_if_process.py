@@ -24,12 +24,12 @@ class Service:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.told = 0
+        self.sent = 0
         self.event_stream = EventStream(self._count)
         self.pass_driver = self
 
     def _count(self) -> list[Any]:
-        self.told += 1
+        self.sent += 1
         return []
 
     @property
@@ -98,7 +98,7 @@ def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> N
         await so(lambda: shadows.table().made == 107 * SECOND)
         assert shadows.table().since == 100 * SECOND
         assert [row.utilisation for row in shadows.table().policies] == [0, 0, 0]
-        assert service.told >= 2
+        assert service.sent >= 2
         shadows.begin([])
         assert (shadows.process, shadows.policies, shadows.table().policies) == (None, (), ())
 

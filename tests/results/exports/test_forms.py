@@ -261,11 +261,11 @@ def test_a_form_says_what_it_loses_of_jobs_in_pieces(form: str) -> None:
     def loss(rows: Schedule) -> list[str]:
         return FORMS[form].losses(Exportable(result_of(rows, procs_total=12)))
 
-    told = loss(tried("equispatial"))
+    losses = loss(tried("equispatial"))
     if form == "chrome":
-        assert told == []
+        assert losses == []
     else:
-        [line] = told
+        [line] = losses
         assert line.startswith("5 jobs with several intervals: kept is first start")
         assert "lost is when each was suspended or resized" in line
     assert loss(scheduled(random_workload(20))) == []

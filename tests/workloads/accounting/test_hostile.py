@@ -51,10 +51,10 @@ def test_a_hostile_record_is_counted_with_its_place_and_costs_nothing_else(
     done = imported(tmp_path, "pbs", PBS + junk)
     assert column(done, "run")[0] == 90
     if reason is not None:
-        told = done.document["unusable"]
-        assert [each["count"] for each in told] == [1]
-        assert told[0]["reason"].startswith(reason)
-        assert told[0]["first"] == f"{tmp_path}/part0:2"
+        unusable = done.document["unusable"]
+        assert [each["count"] for each in unusable] == [1]
+        assert unusable[0]["reason"].startswith(reason)
+        assert unusable[0]["first"] == f"{tmp_path}/part0:2"
         assert len(column(done, "job")) == 1
 
 
