@@ -55,7 +55,7 @@ def test_json_is_the_record_of_the_table_and_is_the_same_each_time(capfd, result
     assert again == out
 
 
-def test_policies_with_colons_and_equal_names_are_told_apart(capfd, results) -> None:
+def test_policies_with_colons_and_equal_names_are_distinguished(capfd, results) -> None:
     code, out, _ = command(capfd, f"{results / 'colon'}:hybrid:depth=2", results / "easy")
     assert code == 0
     assert "easy is better than hybrid:depth=2" in out

@@ -275,7 +275,7 @@ def test_comments_and_explanations_say_dates_and_durations(tmp_path: Path) -> No
         assert re.search(r"job 1.qbatch \(R\): has run for 00:00:00 on n1, at most 01:00:00 in all", printed)
 
 
-def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_asked_for(tmp_path: Path) -> None:
+def test_a_resized_job_shows_the_processors_that_it_has_next_to_those_that_it_asked_for(tmp_path: Path) -> None:
     config = 'policy = "equispatial"\n' + EMULATED.replace("n[1-4]", "n1").replace("cpus = 4", "cpus = 8")
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
         for _ in range(2):

@@ -172,7 +172,7 @@ def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixtu
     assert command(capfd, "replay", log, "--skipped", log)[0] == 2
 
 
-def test_whom_to_acknowledge_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_acknowledgement_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     header = "; MaxProcs: 4\n; Acknowledge: Ada <L> for\n;              the log\n; Acknowledge: Grace\n"
     log.write_text(f"{header}1 1 0 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1\n", encoding="utf-8")

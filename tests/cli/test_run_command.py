@@ -95,7 +95,7 @@ def test_codes_of_signals_and_of_what_cannot_be_run(tmp_path: Path) -> None:
         assert (said in done.stderr) if said else not done.stderr, done.stderr
 
 
-def test_a_server_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('colour = "red"\n')
     done = run(tmp_path, "--config", "bad.toml", "--", "true")
     assert done.returncode == 3, done

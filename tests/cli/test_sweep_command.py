@@ -60,7 +60,7 @@ def test_what_no_seed_moves_has_a_dash_and_the_reason_everywhere(tmp_path: Path,
         assert " ".join(caption.split()).endswith(f"cut at 0. fcfs: {SAME}.")
 
 
-def test_a_line_that_seeds_move_at_some_points_only_is_told_so() -> None:
+def test_a_line_that_seeds_move_at_some_points_only_is_described_so() -> None:
     values = {"fcfs": ([5.0, 5.0], [6.0, 6.0]), "easy": ([1.0, 1.0], [1.0, 2.0]), "lxf": ([1.0, 3.0], [1.0, 2.0])}
     points = [
         Point({"policy": policy, "load": load}, (1, 2), {"wait_mean_s": np.array(waits)})

@@ -80,7 +80,7 @@ def test_a_second_one_in_the_same_directory_is_refused_with_the_way_out(shell: S
     assert re.search(r"is up already .* qbatch down, or give this one a directory of its own with --state DIR", said)
 
 
-def test_the_way_to_start_it_is_told_where_none_is(shell: Shell) -> None:
+def test_the_way_to_start_it_is_reported_where_none_is(shell: Shell) -> None:
     away = f"no daemon listens at {shell.home}/three/qbatch.sock"
     assert f"{away} (No such file or directory); start one with: qbatch up --state {shell.home}/three" in shell.type(
         "qbatch --state three jobs", code=5

@@ -175,7 +175,7 @@ def test_promises_are_kept(policy: str, machine: Machine) -> None:
         assert schedule.broken is None or getattr(load_policy(policy), "may_refuse", False), seed
 
 
-def test_a_policy_that_waits_for_ever_leaves_an_idle_machine_to_nobody(policy: str) -> None:
+def test_no_policy_waits_for_ever_on_an_idle_machine(policy: str) -> None:
     machine = one_host(4)
     for _, work in cases(machine, draws(10, policy)):
         idle_with_work: list[int] = []

@@ -31,7 +31,7 @@ def started(tmp_path: Path, most: int, more: str = "") -> Daemon:
     return Daemon(tmp_path, config=CONFIG.format(most=most, more=more)).start()
 
 
-def test_a_refused_submission_is_told_so_with_the_reason_and_the_codes(tmp_path: Path) -> None:
+def test_a_refused_submission_gets_the_reason_and_the_codes(tmp_path: Path) -> None:
     with started(tmp_path, 1000) as daemon:
         first = daemon.run("qsub", "-l", "ncpus=4,walltime=600", "--", "/bin/true").stdout.strip()
         assert daemon.jobs(first)[first].state == "R"

@@ -18,7 +18,7 @@ default_walltime = "10:00"
 """
 
 
-def test_a_victim_stands_still_while_its_guest_runs_and_a_long_guest_is_run_again(tmp_path: Path) -> None:
+def test_a_preempted_job_is_stopped_during_the_trial_run_and_a_long_one_is_run_again(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:
         ticks = tmp_path / "ticks"

@@ -118,7 +118,7 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("where", ["slice of long jobs", "slice of medium jobs", "switch"])
-def test_a_kill_in_any_phase_loses_nobody_and_leaves_nobody_stopped(tmp_path: Path, where: str) -> None:
+def test_a_kill_in_any_phase_loses_no_job_and_leaves_no_job_stopped(tmp_path: Path, where: str) -> None:
     draw = random.Random(where)
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:

@@ -64,7 +64,7 @@ def test_a_backup_of_another_version_is_refused(written: Path) -> None:
     assert not (written / "new").exists()
 
 
-def test_doctor_tells_of_it(written: Path) -> None:
+def test_doctor_reports_it(written: Path) -> None:
     (written / "stopped").chmod(0o700)
     done = command("doctor", "--state", str(written / "stopped"), code=1)
     assert f"wrong   store: {written}/stopped/qbatch.db {REFUSED}" in done.stdout

@@ -83,7 +83,7 @@ def grown(daemon: Daemon, before: int) -> int:
 
 
 @pytest.mark.parametrize("finished", ["no", "also"])
-def test_long_listings_that_nobody_reads_take_little_memory_and_give_it_back(daemon: Daemon, finished: str) -> None:
+def test_long_listings_that_no_client_reads_take_little_memory_and_give_it_back(daemon: Daemon, finished: str) -> None:
     before = memory(daemon)
     question = b'{"verb":"job-status","finished":"%s","limit":1000}' % finished.encode()
     clients = [deaf(daemon, question, 50) for _ in range(60)]
@@ -93,7 +93,7 @@ def test_long_listings_that_nobody_reads_take_little_memory_and_give_it_back(dae
     until(lambda: memory(daemon) < before + 10 * MB, "the memory comes back")
 
 
-def test_events_that_nobody_reads_are_there_once(daemon: Daemon) -> None:
+def test_events_that_no_client_reads_are_there_once(daemon: Daemon) -> None:
     before = memory(daemon)
     clients = [deaf(daemon, SUBSCRIBE) for _ in range(40)]
     with daemon.session() as session:

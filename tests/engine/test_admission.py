@@ -163,7 +163,7 @@ def test_what_could_never_run_is_quoted_by_admission() -> None:
     assert quote.reason.code == "too-wide"
 
 
-def test_who_has_no_quote_or_does_not_see_the_job_cannot_say() -> None:
+def test_a_policy_without_a_quote_or_that_does_not_see_the_job_cannot_say() -> None:
     assert Engine(one_host(4), Silent()).quote(ask(1, 1)) is None
     machine = Machine((Host("a", 4), Host("b", 2)))
     engine = Engine(machine, Bounded(), is_audited=True)

@@ -132,7 +132,7 @@ def test_everything_closed_parks_everyone(name: str) -> None:
 
 
 @pytest.mark.parametrize("machine", [THREE, MACHINES["hosts without memory"]], ids=["pool", "hosts"])
-def test_a_promise_that_a_closing_breaks_stays_told_and_is_recorded(machine: Machine) -> None:
+def test_a_promise_that_a_closing_breaks_stays_announced_and_is_recorded(machine: Machine) -> None:
     engine = Engine(machine, load_policy("conservative"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 10), submitted(2, 5, 10), submitted(3, 5, 10), submitted(4, 5, 10)])
     promised = engine.promise_to(3)

@@ -61,7 +61,7 @@ def submitted(number: int, procs: int, estimate: int) -> Submitted:
     return Submitted(Job(number=number, submit=0, procs=procs, estimate=estimate))
 
 
-def test_a_forced_start_goes_before_the_policy_and_where_it_is_told() -> None:
+def test_a_forced_start_goes_before_the_policy_and_to_the_hosts_it_names() -> None:
     engine = Engine(MACHINES["spanned hosts"], load_policy("fcfs"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 100), submitted(2, 8, 100), submitted(3, 1, 50)])
     assert sorted(engine.view().running) == [0]
@@ -75,14 +75,14 @@ def test_a_forced_start_goes_before_the_policy_and_where_it_is_told() -> None:
     assert engine.handle(100, [Finished(0), Finished(2)]).actions == (Start(1, (Chunk(0, 3), Chunk(1, 4), Chunk(2, 1))),)
 
 
-def test_a_forced_start_without_room_is_refused_as_one_of_the_policy() -> None:
+def test_a_forced_start_that_does_not_fit_is_refused_as_one_of_the_policy() -> None:
     engine = Engine(one_host(8), load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 100), submitted(2, 8, 100)])
     with pytest.raises(DecisionError, match="has 3 processors free"):
         engine.handle(0, [Forced(1, (Chunk(0, 8),))])
 
 
-def test_nowhere_is_room_for_a_job_whose_hosts_are_closed() -> None:
+def test_a_job_fits_nowhere_when_its_hosts_are_closed() -> None:
     engine = Engine(MACHINES["hosts with memory"], load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 8, 100), submitted(2, 8, 100), HostClosed(0)])
     assert engine.parked == (0, 1)

@@ -168,7 +168,7 @@ def test_a_log_that_is_not_there_is_an_input_error() -> None:
         qb.replay("missing.swf")
 
 
-def test_a_log_that_does_not_say_its_machine_is_told_which_argument(tmp_path: Path) -> None:
+def test_for_a_log_that_does_not_say_its_machine_the_argument_is_named(tmp_path: Path) -> None:
     (tmp_path / "bare.txt").write_text("0 10 2 20\n5 10 1 20\n", encoding="utf-8")
     with pytest.raises(qb.InputError, match="say how many with procs=N"):
         qb.replay(tmp_path / "bare.txt")
@@ -183,7 +183,7 @@ def test_a_log_read_once_is_not_changed_by_replays() -> None:
     assert repr(log) == "<Log traces/demo-128.swf: 2,000 jobs for 128 processors, 23.5 days>"
 
 
-def test_progress_is_silent_where_nobody_looks(
+def test_progress_is_silent_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)

@@ -261,7 +261,7 @@ print(result, qbatch.compare(result["fcfs"], result["easy"]))
     assert done.stdout.startswith("<ReplayResult tiny.txt: 12 jobs on 8 processors; mean wait: fcfs ")
 
 
-def test_metrics_are_measured_where_nobody_told_them(tmp_path: Path) -> None:
+def test_metrics_are_measured_where_they_are_not_given(tmp_path: Path) -> None:
     qbatch("replay", DEMO, "-p", "easy", "--jobs", str(tmp_path / "jobs.csv"), "--quiet")
     read = qb.read_result(tmp_path / "jobs.csv", procs=128)
     whole = qb.replay(DEMO, "easy")

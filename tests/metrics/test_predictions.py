@@ -62,7 +62,7 @@ def test_a_run_without_predictions_has_none() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_job_rows_tell_them_and_give_the_same_metrics(tmp_path: Path, suffix: str) -> None:
+def test_job_rows_show_them_and_give_the_same_metrics(tmp_path: Path, suffix: str) -> None:
     schedule = next(found for found in map(schedule_of, range(20)) if found.predicted is not None and len(found) > 9)
     for each in (schedule, replace(schedule, predicted=None)):
         out = BytesIO()

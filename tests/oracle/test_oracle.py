@@ -84,7 +84,7 @@ def assert_sound(jobs: list[Job], outcomes: list[Outcome], procs: int) -> None:
 # --- the paper's examples ---------------------------------------------------------------------
 
 
-def test_figure_3_a_hole_is_filled_only_where_it_delays_nobody() -> None:
+def test_figure_3_a_hole_is_filled_only_where_it_delays_no_job() -> None:
     running = [(0, 3, 10, 10), (0, 3, 20, 20), (0, 2, 40, 40)]
     first, second, third = (1, 7, 10, 10), (1, 4, 15, 15), (1, 2, 10, 10)
     jobs = jobs_of(*running, first, second, third)
@@ -292,7 +292,7 @@ def test_every_schedule_of_the_strategy_is_sound(workload: tuple[list[Job], int]
     assert schedules["hybrid-1"] == schedules["easy"]
 
 
-def test_first_come_first_served_lets_nobody_overtake() -> None:
+def test_first_come_first_served_lets_no_job_overtake() -> None:
     for jobs, procs in many(600, salt=7):
         outcomes = fcfs(jobs, procs)
         assert starts(outcomes) == sorted(starts(outcomes))

@@ -240,7 +240,7 @@ def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
     assert len(names) == len(set(names)) == 17
 
 
-def test_more_processors_are_told_beside_those_of_the_paper() -> None:
+def test_more_processors_are_shown_next_to_those_of_the_paper() -> None:
     pytest.importorskip("matplotlib")
     study = NetworkStudy(2)
     networks = {case.network for case in study.cases([SIZES])}
@@ -290,7 +290,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert json.loads((out / "tables.json").read_text())["tables"] == first["tables"]
 
 
-def test_the_verdicts_of_a_study_of_a_few_replications_are_all_told(runs: list[NetworkFigures]) -> None:
+def test_the_verdicts_of_a_study_of_a_few_replications_are_all_known(runs: list[NetworkFigures]) -> None:
     outcome = closed_network_claims.outcome_of(SMALL, runs, [FIGURES])
     verdicts = {one.name: one.verdict for one in outcome.claims}
     assert len(verdicts) == len(outcome.claims)

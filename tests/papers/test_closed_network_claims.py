@@ -167,7 +167,7 @@ def test_one_replication_decides_nothing() -> None:
     assert all(table.rows for table in all_tables(STUDY, NetworkReplicas(single)))
 
 
-def test_table_2_holds_ours_beside_the_printed_numbers() -> None:
+def test_table_2_holds_ours_next_to_the_printed_numbers() -> None:
     replicas = NetworkReplicas(made(changed(PRSTF, 0.06, where=at(48, 2.0, 10.0))))
     tables = {table.name: table for table in all_tables(STUDY, replicas)}
     rows = tables["closed-network-table2"].rows
@@ -211,7 +211,7 @@ def test_table_2_has_prsnutf_with_either_tie_where_both_were_run() -> None:
     assert any("picked after the fact" in note for note in table.notes)
 
 
-def test_errors_are_told_as_points_and_the_order_beside_them() -> None:
+def test_errors_are_shown_as_points_with_the_order_next_to_them() -> None:
     replicas = NetworkReplicas(made(changed(PRSTF, -0.05, where=lambda one: one.error == 1.0)))
     changes, orders = error_tables(STUDY, replicas)
     row = next(row for row in changes.rows if row["policy"] == PRSTF)

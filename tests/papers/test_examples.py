@@ -91,7 +91,7 @@ def test_figure_7_easy_delays_the_second_queued_job_by_the_length_of_the_backfil
 
 @both_drivers
 @pytest.mark.parametrize("length", [18, 50, 1_000, 1_000_000])
-def test_figure_7_conservative_delays_nobody(driver: str, length: int) -> None:
+def test_figure_7_conservative_delays_no_job(driver: str, length: int) -> None:
     found = starts(schedule_of("conservative", driver, *figure_7(length)))
     assert found[:3] == [0, 10, 20]
     assert found[3] == (2 if length == 18 else 30)

@@ -90,7 +90,7 @@ def test_every_policy_has_sources_of_its_own() -> None:
     assert RUNS.sources(cases[0]) == RUNS.sources(replace(cases[0], seed=2))
 
 
-def test_what_is_made_is_in_the_order_of_its_cases_and_told() -> None:
+def test_what_is_made_is_in_the_order_of_its_cases_and_reported() -> None:
     calls: list[tuple[str, int, int]] = []
     runner = Runner(lambda *one: calls.append(one), workers=2)
     assert runner.made("halves", half_of, [6, 4, 2]) == [3, 2, 1]

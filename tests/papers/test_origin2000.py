@@ -106,7 +106,7 @@ def test_classes_and_ranges_add_up_to_the_whole(found: list[Origin2000Figures]) 
             assert slowed / one.jobs >= 1
 
 
-def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[Origin2000Figures]) -> None:
+def test_only_lsf_reports_specials_and_only_equal_shares_places(found: list[Origin2000Figures]) -> None:
     assert {one.case.policy for one in found if one.kept_idle is not None} == {"LSF*"}
     placed = {one.case.policy: one.placed for one in found if one.placed is not None}
     assert set(placed) == {"EQ-5m", "EQ-0m", "EQ-5m/>50hr"}
@@ -392,7 +392,7 @@ def test_a_claim_names_first_what_speaks_against_it() -> None:
     assert evidence.explained([replace(other, verdict=FAILS)], {"y": "so"}, str)[0].why == "so"
 
 
-def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
+def test_a_claim_of_every_month_shows_what_all_months_say_together() -> None:
     """One month against it, five clearly for it: it does not hold, and all months together say yes."""
     months = study_of().months
     longest = dict.fromkeys(months, 900.0) | {months[0]: 50.0}

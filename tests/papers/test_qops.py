@@ -414,7 +414,7 @@ def test_upper_bounds_break_nothing_and_predictions_are_outlived(bounds: list[Qo
     assert simulate_bounds(bounds[0].case) == bounds[0]
 
 
-def test_the_table_and_the_questions_tell_every_bound(bounds: list[QopsEstimateFigures]) -> None:
+def test_the_table_and_the_questions_show_every_bound(bounds: list[QopsEstimateFigures]) -> None:
     table = qops_claims.estimates_table(bounds)
     assert [(row["deadlines"], row["bound"]) for row in table.rows] == [
         (rule, bound) for rule in (BY_RUN, BY_ESTIMATE) for bound in (EXACT, USERS, qops.ALL_USED, PREDICTED)

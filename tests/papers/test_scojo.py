@@ -307,7 +307,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 
 
-def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
+def test_windows_of_all_logs_are_reported_together(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{name}.swf", 90) for name in ("one", "two")]
     study = scojo.study_of(paths, workloads=2, jobs=40)
     outcome = scojo_claims.run_paper(study, ["plain"], Runner(workers=1))

@@ -145,7 +145,7 @@ def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
     assert [one.verdict for one in with_resampled(claims, logs(1.0, 1.2, 0.7, 1.3), has_estimates=True)] == [HOLDS] * 4
 
 
-def test_progress_is_told_to_its_end(small_log: Log) -> None:
+def test_progress_is_reported_to_its_end(small_log: Log) -> None:
     calls: list[tuple[str, int, int]] = []
     run_paper(Sp2Study(small_log, 32, (0, 1)), ("2", "figures"), Runner(lambda *one: calls.append(one)))
     assert [one for one in calls if one[1] == one[2]] == [

@@ -76,7 +76,7 @@ def test_a_changed_view_shows_what_was_given_and_else_the_same() -> None:
     assert other.running == view.running
 
 
-def test_the_hosts_of_those_that_ended_are_told() -> None:
+def test_the_view_holds_the_hosts_of_the_jobs_that_ended() -> None:
     seen_hosts: list[frozenset[int]] = []
 
     class Looks:

@@ -127,7 +127,7 @@ def test_a_running_job_that_should_have_ended_by_now_ends_in_one_second() -> Non
     assert state_of(Settings("msb"), {}, now=10).profile().earliest(waiting(1, 10, 90)) == 11 * SECOND
 
 
-def test_a_job_of_zero_estimate_is_booked_for_a_second_and_its_end_moves_nobody() -> None:
+def test_a_job_of_zero_estimate_is_booked_for_a_second_and_its_end_moves_no_job() -> None:
     # A ends at 0 but B was promised 1; a job of 10 s that ends at 0 is an early end: B starts in the second round of 0.
     assert starts([asked(0, 1, 0, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 1]
     assert starts([asked(0, 1, 10, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 0]
@@ -157,7 +157,7 @@ def test_positions_are_those_printed() -> None:
     ]  # fmt: skip
 
 
-def test_qops_puts_the_arrival_at_the_head_and_moves_who_has_time() -> None:
+def test_qops_puts_the_arrival_at_the_head_and_moves_jobs_that_have_time() -> None:
     # X runs 0-10.  A (latest 30) at 10.  J (latest 15): position 0, TL = J A: J@10, A@20.
     # Then Z (latest 19): 0: Z@10, J@20 fails (1), T=1, m=0, TL = J, Z A: J@10, Z@20 fails (2), and so on until K.
     # 1: J kept, Z@20 fails, T=1, m=(1+1)//2=T; 2: Z@30 fails, T=m=2.  Refused, and nothing has changed.
@@ -246,7 +246,7 @@ def test_msb_in_planned_order_keeps_those_in_front_where_they_are() -> None:
         assert seconds_of(oracle.msb_plan(state, waiting(2, 100, 90))) == plan
 
 
-def test_who_comes_forward_earns_nothing() -> None:
+def test_a_job_that_comes_forward_earns_nothing() -> None:
     # A from 10 to 20, B from 20 to 10, J (submitted at 0) at 30: 10 + 0 + 30.
     state = state_of(Settings("msb"), {waiting(1, 10, 90): 10, waiting(2, 10, 30): 20})
     plan = {2: 10 * SECOND, 1: 20 * SECOND, 3: 30 * SECOND}

@@ -191,7 +191,7 @@ def lived(work: Workload, policy: str, until: int) -> Engine:
     return calendar.engine
 
 
-def test_a_quote_tells_the_price_that_the_job_is_then_given() -> None:
+def test_a_quote_shows_the_price_that_the_job_is_then_given() -> None:
     engine = Engine(one_host(4), load_policy("qops"), is_audited=True)
     engine.handle(0, [asking(0, 2, 3600)])
     # Half the machine is booked for an hour of the day: a 48th of it.

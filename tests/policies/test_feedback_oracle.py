@@ -62,7 +62,7 @@ def test_an_unknown_wait_run_or_user_makes_no_predecessor():
     assert links(job(1, 0, 0, 5, user=-1), job(2, 6, user=-1)) == [(-1, 0), (-1, 0)]
 
 
-def test_where_any_job_tells_its_predecessor_nothing_is_derived():
+def test_where_any_job_names_its_predecessor_nothing_is_derived():
     log = [job(7, 0, 0, 5), job(8, 6), job(9, 7, given=(7, 3)), job(10, 8, given=(8, -1)), job(11, 9, given=(99, 4))]
     assert links(*log) == [(-1, 0), (-1, 0), (0, 3), (1, 0), (-1, 0)]
 

@@ -130,7 +130,7 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
     assert refused > size(4, 10)
 
 
-def test_many_victims_of_equal_slowdown_are_taken_by_sequence() -> None:
+def test_many_jobs_of_equal_slowdown_are_preempted_by_sequence() -> None:
     # 3 / 1, 6 / 2 and 9 / 3 are equal as doubles and as whole numbers.
     facts = [[0] * 4, [1] * 4, [9 * SECOND, 3 * SECOND, 6 * SECOND, 10**17 * 3], [3 * SECOND, SECOND, 2 * SECOND, 10**17]]
     assert by_slowdown(np.array(facts, np.int64)).tolist() == [0, 1, 2, 3]
@@ -152,7 +152,7 @@ def seconds(times) -> list[float]:
 IMMEDIATE = "immediate:inner=fcfs-backfill,quantum=60,memory=10,protect=600"
 
 
-def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gone() -> None:
+def test_a_new_job_takes_the_processors_of_a_preempted_job_that_resumes_afterwards() -> None:
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(600, 3, 20)])
     assert seconds(schedule.start) == [0, 600]
     assert seconds(schedule.end) == [1020, 620]
@@ -173,7 +173,7 @@ def test_a_job_is_protected_for_ten_minutes_and_again_after_it_resumed() -> None
     assert (seconds(schedule.start)[1], seconds(schedule.start)[3]) == (5040, 5060)
 
 
-def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands() -> None:
+def test_a_trial_run_that_does_not_end_loses_what_it_did_and_its_first_start_stands() -> None:
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(700, 4, 100)])
     assert seconds(schedule.start) == [0, 700]
     assert seconds(schedule.end) == [1060, 1160]
@@ -181,7 +181,7 @@ def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands(
     assert schedule.pieces[:, 5].tolist() == [1, 0, 1, 1]
 
 
-def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_interrupted() -> None:
+def test_too_much_memory_ends_the_quantum_at_once_and_the_preempted_job_counts_as_interrupted() -> None:
     jobs = [asked(0, 4, 2000, memory=10), asked(700, 4, 30, memory=30, used=11), asked(1299, 4, 30), asked(1300, 4, 30)]
     schedule = schedule_of(IMMEDIATE, [(4, 50)], jobs)
     # The clock of the preempted job restarts at 700: job 3 comes a second too early, job 4 does not.
@@ -190,7 +190,7 @@ def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_inter
     assert seconds(total_wait(schedule))[1] == 1330
 
 
-def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_the_quantum() -> None:
+def test_jobs_are_preempted_by_slowdown_and_what_they_leave_over_belongs_to_the_quantum() -> None:
     # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is preempted.
     jobs = [asked(0, 3, 5000), asked(0, 3, 100), asked(0, 3, 5000), asked(800, 2, 30), asked(810, 1, 10)]
     schedule = schedule_of(IMMEDIATE, [(6, 0)], jobs)
@@ -199,7 +199,7 @@ def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_t
     # One processor is left over while job 4 runs, and only a quantum of its own starts job 5: job 3 is stopped.
 
 
-def test_a_quantum_that_was_thrown_away_counts_in_the_executed_time_of_a_victim() -> None:
+def test_a_discarded_quantum_counts_in_the_executed_time_of_a_preempted_job() -> None:
     # Job 3 has a quantum from 40 to 100 and begins at 100 on the processor of job 2.  At 150 its slowdown is 110 / (60 + 50), and
     # that of job 1 150 / (40 + 50): job 3 is suspended for job 4.  By the 50 s that are kept its slowdown would be 110 / 50.
     jobs = [asked(0, 1, 1000), asked(0, 1, 100), asked(40, 1, 2000), asked(150, 1, 30)]
@@ -220,7 +220,7 @@ def test_a_reservation_that_sticks_ends_with_a_quantum_of_its_holder_whatever_el
     assert [end for end in seconds(schedule.end) if end != 720] == [1060, 1660, 1160]
 
 
-def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
+def test_the_host_with_the_fewest_left_over_then_the_fewest_preempted_jobs() -> None:
     jobs = [asked(0, 4, 3000), asked(0, 3, 3000), asked(0, 2, 3000), asked(700, 4, 10)]
     schedule = schedule_of(IMMEDIATE, [(5, 0), (4, 0)], jobs)
     # On the first host two preempted jobs leave 1 over (3 + 2 - 4), on the second one leaves nothing.
@@ -230,7 +230,7 @@ def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
     assert seconds(schedule_of(IMMEDIATE, [(4, 0), (4, 0)], jobs).end) == [3000, 3000, 3010, 710]
 
 
-def test_reservations_are_no_constraint_for_a_guest() -> None:
+def test_reservations_are_no_constraint_for_a_trial_run() -> None:
     jobs = [asked(0, 2, 100), asked(1, 4, 50), asked(2, 2, 1000, 1000)]
     schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
     # Job 3 may not be backfilled, but its quantum takes the idle processors until 62.
@@ -239,7 +239,7 @@ def test_reservations_are_no_constraint_for_a_guest() -> None:
     assert seconds(late.start) == [0, 62, 2]
 
 
-def test_soon_serves_in_sequence_once_each_and_suspends_nobody() -> None:
+def test_soon_serves_in_sequence_once_each_and_suspends_no_job() -> None:
     soon = "soon:inner=fcfs-backfill,quantum=60,memory=10"
     jobs = [asked(0, 4, 1000), asked(1, 6, 500), asked(2, 2, 2000), asked(3, 1, 3000)]
     schedule = schedule_of(soon, [(6, 0)], jobs)
@@ -264,7 +264,7 @@ def trial_and_preempted() -> Engine:
     return engine
 
 
-def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_back() -> None:
+def test_no_job_takes_what_a_preempted_job_freed_until_that_job_is_taken_back() -> None:
     engine = trial_and_preempted()
     engine.handle(610 * SECOND, [submitted(3, 2, 10, 610)])
     assert engine.state_of(2) is State.QUEUED
@@ -277,7 +277,7 @@ def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_
     assert engine.view().columns.started[1] == 600 * SECOND
 
 
-def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None:
+def test_a_driver_says_that_a_trial_is_returned_and_the_preempted_job_goes_on() -> None:
     engine = trial_and_preempted()
     done = engine.handle(630 * SECOND, [Returned(1)])
     assert done.requeued == (1,)
@@ -288,7 +288,7 @@ def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None
         engine.handle(631 * SECOND, [Returned(0)])
 
 
-def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
+def test_a_preempted_job_on_a_host_that_closed_resumes_when_it_opens() -> None:
     engine = trial_and_preempted()
     engine.handle(610 * SECOND, [HostClosed(0)])
     done = engine.handle(660 * SECOND, [Woken()])

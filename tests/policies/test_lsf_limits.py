@@ -153,7 +153,7 @@ def test_a_limit_of_users_is_known_to_the_machine() -> None:
     assert not msgspec.structs.replace(machine, per_user=None, classes=()).limits_users
 
 
-def test_who_began_under_another_policy_counts_in_its_class() -> None:
+def test_a_job_that_began_under_another_policy_counts_in_its_class() -> None:
     machine = parse_machine(
         MACHINE.replace("per_user = 1", "per_user = 3").replace("per_user = 3", "", 1), "machine.toml"
     )
@@ -227,7 +227,7 @@ kind = "size"
 """
 
 
-def test_room_and_a_larger_class_that_waits_are_told_apart() -> None:
+def test_full_hosts_and_a_larger_class_that_waits_are_distinguished() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
     reasons = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
     assert reasons[2].text == "no host that may run another job of class slow_large has 4 processors free"
@@ -272,7 +272,7 @@ def test_what_an_explanation_says_of_the_hosts_is_so(
     Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run(observe=look)
 
 
-def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait() -> None:
+def test_memory_that_is_not_free_is_shown_in_units_and_makes_smaller_classes_wait() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
     work = work_of([(0, 3, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1)], machine)
     work = dataclasses.replace(work, memory=np.array([6, 3, 1], np.int64) * 2**30)

@@ -123,7 +123,7 @@ def stream(seed: int, count: int) -> tuple[list[Asked], int]:
 @pytest.mark.parametrize(
     ("policy", "wait", "factor"), [("lxfw-backfill", 0.0167, 1), ("lxf-backfill", 0, 1), ("priority-backfill", 1, 5)]
 )
-def test_nobody_starves(policy: str, wait: float, factor: float) -> None:
+def test_no_job_starves(policy: str, wait: float, factor: float) -> None:
     # A job of higher priority can overtake the wide job.  A small one has waited for at most 2 x 700 s when it starts,
     # for it fits as soon as the wide job or two small ones are gone.  So from some wait on the wide job has the highest
     # priority for ever, and it starts when the running jobs end.

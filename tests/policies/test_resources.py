@@ -157,7 +157,7 @@ def test_the_compiled_loop_makes_the_same_reservation() -> None:
 
 
 @pytest.mark.parametrize("is_by_engine", [True, False])
-def test_a_room_knows_the_resources(is_by_engine: bool) -> None:
+def test_a_resource_model_knows_the_resources(is_by_engine: bool) -> None:
     assert replayed(FirstFit(is_by_engine), SHORT, "engine")[:4] == [(0, 0), (0, 1), (50, 1), (0, 1)]
 
 

@@ -147,15 +147,15 @@ def test_a_class_without_work_is_passed_over_and_a_new_one_gets_its_turn() -> No
     assert seconds(outcome) == [(0, 20_180), (9_746, 9_806)]
 
 
-def test_own_jobs_wait_for_guests_until_the_slice_ends() -> None:
-    # Slice M from 0: A (2 of 4 nodes, ends early at 500), the visitor B of class L next to it to 1757 at most.  C needs
+def test_own_jobs_wait_for_backfilled_ones_until_the_slice_ends() -> None:
+    # Slice M from 0: A (2 of 4 nodes, ends early at 500), B of class L is backfilled next to it to 1757 at most.  C needs
     # all 4: not at 500 nor in this slice, since B stays to its end.  L 1817 to 6660 (C cannot), C at 6720.
     outcome = oracle.simulate([job(0, 2, 1_000, 500), job(0, 2, 20_000), job(100, 4, 600)], 4)
     assert seconds(outcome)[2] == (6720, 7320)
     assert stretches(outcome, 1)[0] == (0, 1757, (2, 3))
 
 
-def test_a_guest_that_ends_early_lets_an_own_job_start() -> None:
+def test_a_backfilled_job_that_ends_early_lets_an_own_job_start() -> None:
     # As before, but B runs 400 s only; at 500 the machine is empty.
     outcome = oracle.simulate([job(0, 2, 1_000, 500), job(0, 2, 20_000, 400), job(100, 4, 600)], 4)
     assert seconds(outcome)[2] == (500, 1100)
@@ -174,7 +174,7 @@ def test_no_migration() -> None:
     assert stretches(outcome, 4) == [(2700, 3300, (1,))]
 
 
-def test_a_guest_avoids_the_nodes_of_the_suspended_of_its_class() -> None:
+def test_a_backfilled_job_avoids_the_nodes_of_the_suspended_of_its_class() -> None:
     # 3 nodes, the same course.  A (M) owns 0 and 1.  In slice L node 0 goes to the long job, so that A cannot resume.
     # D (M, one node) gets node 2, not 1.  E (M, two nodes) finds none, though from 2700 nodes 1 and 2 are idle.
     jobs = [job(0, 2, 3_000), job(1_700, 3, 60), job(1_800, 1, 11_000), job(2_000, 1, 700), job(2_100, 2, 600)]
@@ -483,7 +483,7 @@ def test_without_smart_backfilling_a_group_admits_arrivals_of_its_class_only() -
     assert oracle.simulate(jobs, 2, **limits, smart=False).start[2] == 1817 * SECOND
 
 
-def test_plan_jobs_are_guests_in_other_slices() -> None:
+def test_plan_jobs_are_backfilled_in_other_slices() -> None:
     # 2 nodes.  0: group of A and B (M), each needs both nodes; A 0 to 600.  L comes at 10 with one node; B 600 to 1200.
     # A third, C (one node, 10,000 s, M), is of the group and runs next to L in its slice, on the other node.
     jobs = [job(0, 2, 600), job(0, 2, 600), job(0, 1, 10_000), job(10, 1, 11_000)]
@@ -599,7 +599,7 @@ def check_pieces(jobs: list[Asked], outcome: Outcome, procs: int) -> None:
 
 
 def check_slices(simulation: Simulation, outcome: Outcome) -> None:
-    """Nothing runs in a switch; a slice resumes its own; trial runs come only with smart backfilling, and leave."""
+    """Nothing runs in a switch; a slice resumes its own; other classes come only with smart backfilling, and leave."""
     lengths = simulation.lengths
     for past in simulation.history:
         inside = [p for p in outcome.pieces if p.start < past.end and past.start < p.end]
@@ -769,7 +769,7 @@ def table_3() -> tuple[dict[int, Asked], Settings, int]:
 def test_the_example_of_table_1() -> None:
     """Table 1 and Figure 3: 10 nodes, the switch not shown.
 
-    The paper leaves open the size and run time of Jobs 1 and 2.  Here Job 1 is long, 3 nodes, 47 units, a visitor in the short
+    The paper leaves open the size and run time of Jobs 1 and 2.  Here Job 1 is long, 3 nodes, 47 units, backfilled in the short
     slice of Job 2: 7 nodes, 17 units.  It leaves open the slice lengths, too (here S 20, M 17, L 46.8 units).
     """
     jobs, settings = table_1()
@@ -788,7 +788,7 @@ def test_the_example_of_table_1() -> None:
     # "A smart-backfilled long job (Job 1) and a short job (Job 2) are running."
     assert ran(2) == [(0, 17, low)]
     assert ran(1)[0] == (0, 17, high)
-    # "Job 3 is scheduled in the medium slice."  (By rule 7 Job 1 is a visitor there.)
+    # "Job 3 is scheduled in the medium slice."  (By rule 7 Job 1 is backfilled there.)
     assert ran(3)[0] == (17, 34, low)
     assert ran(1)[1] == (17, 34, high)
     # "During the next long slice, the preempted long job, Job 1, is scheduled.  The medium job, Job 3, is backfilled."
@@ -814,7 +814,7 @@ def test_the_example_of_table_3() -> None:
     The paper leaves open what runs before, the slice lengths (M 90 units) and the order found.  Here two long jobs run before,
     Job 1 with 3 nodes and one with 5, in a long slice that ends at 41, then a short job of 8 nodes to 50.  Rules 1 to 18 cannot
     give a group that ends with Job 15, which comes after the group has formed.  Nor do they start Job 13 at once at 75: the plan
-    found leaves one node idle then.  The two tests after this one show such visitors.
+    found leaves one node idle then.  The two tests after this one show such backfilling.
     """
     jobs, settings, shift = table_3()
     numbers = list(jobs)
@@ -843,7 +843,7 @@ def test_the_example_of_table_3() -> None:
     # "Job 1 starts on the same nodes": in the next long slice, as the plan leaves it no three nodes before.
     assert ran(1)[1:] == [(140, 170)]
     assert {piece.nodes for piece in outcome.pieces if piece.row == 1} == {(5, 6, 7)}
-    # Jobs 13 and 14 find no nodes outside the plan either; Job 14 has its own slice, Job 13 is a visitor in it.
+    # Jobs 13 and 14 find no nodes outside the plan either; Job 14 has its own slice, Job 13 is backfilled in it.
     assert [ran(13), ran(14)] == [[(140, 155)], [(140, 220)]]
     # Job 8 has the nodes 3 to 7 and waits for Job 1.  Then "Job 11 despite being a medium job continues executing
     # (smart backfilled) in the next long slice as nodes remain free after Job 1 terminates", and in the medium one.
@@ -864,7 +864,7 @@ def test_a_short_arrival_runs_in_the_group_slice() -> None:
     assert next(piece for piece in outcome.pieces if piece.row == 3) == (3, 10 * UNIT, 25 * UNIT, (6, 7, 8, 9))
 
 
-def test_long_jobs_are_guests_of_a_group_slice() -> None:
+def test_long_jobs_are_backfilled_in_a_group_slice() -> None:
     """The case of Jobs 1 and 14: backfilled into the group slice, on the same nodes, the plan not disturbed."""
     limits: dict[str, Any] = {"class_by": "queue", "medium": (3, 0, 0, 0, 20), "cycle": 20_000 * SECOND, "switch": 0}
     lengths = oracle.slice_lengths(20_000 * SECOND, 600 * SECOND)

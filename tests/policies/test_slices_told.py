@@ -25,7 +25,7 @@ def submitted(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("policy", ["scojo:smart=no", "scojo", "scojo-groups"])
-def test_the_next_slice_of_a_class_begins_when_it_was_told(policy: str) -> None:
+def test_the_next_slice_of_a_class_begins_when_it_was_announced(policy: str) -> None:
     """No job ends here, so that all classes go on living."""
     engine = Engine(one_host(8), load_policy(policy), is_audited=True)
     submitted(engine)

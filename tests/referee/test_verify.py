@@ -130,7 +130,7 @@ def test_a_schedule_of_one_policy_is_none_of_another() -> None:
 # --- the common checks ------------------------------------------------------------------------
 
 
-def test_capacity_names_each_spell_of_overuse_and_who_made_it() -> None:
+def test_capacity_names_each_spell_of_overuse_and_the_jobs_that_made_it() -> None:
     rows = [(0, 3, 10, 10), (1, 2, 4, 4), (20, 4, 5, 5), (21, 1, 2, 2)]
     verdict = judge(small(*rows, procs=4, starts=[0, 1, 20, 24]))
     assert [(breach.code, breach.instant // SECOND, breach.jobs) for breach in verdict.breaches] == [

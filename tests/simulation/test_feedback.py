@@ -135,7 +135,7 @@ def test_a_faster_machine_has_its_next_job_earlier(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_of_a_predecessor_that_is_not_replayed_nobody_knows_the_end(tmp_path: Path) -> None:
+def test_of_a_predecessor_that_is_not_replayed_the_end_is_unknown(tmp_path: Path) -> None:
     rows = [row(1, 0, 0, 100, 4, 1), row(2, 150, 0, 100, 4, 1)]
     log, machine = log_of(rows, tmp_path), one_host(8)
     work = prepare(log, machine, Options(since="100"))

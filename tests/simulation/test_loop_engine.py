@@ -296,7 +296,7 @@ def test_the_loop_is_taken_for_many_jobs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(taken) == 1
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     calls: list[tuple[int, int]] = []
     work = random_workload(random.Random(3), POOL)
     before, loop_engine.PROGRESS_EVERY = loop_engine.PROGRESS_EVERY, 10

@@ -234,7 +234,7 @@ def test_what_a_closed_loop_made_is_a_log_that_gives_the_same_schedule(policy: s
     assert longest > 64  # more jobs than the columns had space for at first
 
 
-def test_a_source_that_comes_too_late_is_told() -> None:
+def test_a_source_that_comes_too_late_is_reported() -> None:
     class Late(ClosedLoop):
         def next_instant(self) -> int | None:
             found = super().next_instant()
@@ -245,7 +245,7 @@ def test_a_source_that_comes_too_late_is_told() -> None:
 
 
 @pytest.mark.parametrize("fault", ["row", "submit", "order"])
-def test_a_source_that_gives_jobs_out_of_order_is_told(fault: str) -> None:
+def test_a_source_that_gives_jobs_out_of_order_is_reported(fault: str) -> None:
     class Disordered(ClosedLoop):
         def take(self, at: int) -> list[Arrival]:
             found = super().take(at)

@@ -65,7 +65,7 @@ def test_a_grid_without_a_log_is_refused_in_the_words_of_the_command_line() -> N
         grid_of({}, "qbatch sweep", form="--{}")
 
 
-def test_a_file_is_read_and_its_logs_lie_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_read_and_its_logs_lie_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("")
     path = tmp_path / "study.toml"
     path.write_text('schema = 1\nout = "study"\nlog = ["log.swf", "lublin:jobs=50"]\nload = "0.9:1:0.1"\n')

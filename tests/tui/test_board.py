@@ -84,7 +84,7 @@ def cells_of(place: ShownHost) -> tuple[str, str]:
     )  # type: ignore[return-value]
 
 
-def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() -> None:
+def test_a_job_in_the_place_of_a_suspended_one_is_seen_and_gives_it_back() -> None:
     grid = ShownHosts()
     grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
     place = grid.places["n1"]
@@ -153,7 +153,7 @@ def test_a_keyframe_goes_on_by_itself() -> None:
     assert set(board.running) == set(again.running) == {f"{n}.qbatch" for n in (2, 3, 4, 5, 20)}
 
 
-def test_the_window_holds_so_many_and_counts_tell_the_rest() -> None:
+def test_the_window_holds_so_many_and_counts_show_the_rest() -> None:
     board = empty_board()
     board.window = 3
     for number in range(1, 8):

@@ -229,7 +229,7 @@ def test_several_jobs_are_marked_for_one_action() -> None:
     play(steps)
 
 
-def test_what_became_of_several_jobs_is_told_by_number() -> None:
+def test_what_became_of_several_jobs_is_shown_by_number() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         scene.failing = {"11.qbatch"}
         await press(pilot, "3", "V", "h", "y")
@@ -292,7 +292,7 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
     play(steps)
 
 
-def test_a_host_tells_how_many_wait_in_its_own_queue_and_which() -> None:
+def test_a_host_shows_how_many_wait_in_its_own_queue_and_which() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         hosts = app.query_one(HostPanel)
         records = [place.record for place in hosts.board.grid.places.values()]

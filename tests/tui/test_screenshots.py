@@ -97,7 +97,7 @@ def test_the_picture_of_the_readme_is_what_the_monitor_draws(tmp_path: Path) -> 
     assert "docs/images/monitor.svg" in readme
 
 
-def test_without_colours_letters_tell_jobs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_colours_letters_distinguish_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def run() -> str:

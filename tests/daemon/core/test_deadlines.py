@@ -111,7 +111,7 @@ def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
         bench.do(ALICE, late)
 
 
-def test_the_record_and_the_accounting_tell_what_was_promised() -> None:
+def test_the_record_and_the_accounting_show_what_was_promised() -> None:
     bench = bench_with()
     bench.submit(**asks(8, 100))
     job = bench.submit(**asks(8, 50, 200))

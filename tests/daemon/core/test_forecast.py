@@ -96,7 +96,7 @@ def test_run_limits_dependencies_and_times_are_forecast_as_they_happen(policy: s
         assert found == happened(bench, found), seed
 
 
-def test_a_failed_parent_has_no_forecast_for_who_waits_for_its_failure() -> None:
+def test_a_failed_parent_has_no_forecast_for_jobs_that_wait_for_its_failure() -> None:
     bench = Bench(GATED)
     first = bench.submit("sleep 100\n", resources={"walltime": "200"})
     bench.wait(1)

@@ -69,7 +69,7 @@ def test_a_policy_that_refuses_the_machine_changes_nothing(tmp_path: Path) -> No
         assert decides(daemon) == "easy"
 
 
-def test_jobs_that_are_ended_at_the_stop_make_no_room_for_others(tmp_path: Path) -> None:
+def test_jobs_that_are_ended_at_the_stop_free_no_resources_for_others(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated(hosts="n1").replace("emulated", "process")) as daemon:
         running, waiting = (daemon.submit("sleep 300\n", resources={"ncpus": "4"}) for _ in range(2))
         daemon.until(running, "R")
@@ -89,7 +89,7 @@ def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
             session.ask(PolicySet(policy="easy:dpth=3"), Text)
 
 
-def test_who_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) -> None:
+def test_a_job_that_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) -> None:
     config = emulated(hosts="n1", top='policy = "immediate:inner=easy,protect=0"\n')
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
         preempted = daemon.submit("sleep 500\n", resources={"ncpus": "4", "walltime": "600"})

@@ -51,7 +51,7 @@ def comment_of(bench: Bench, job: str) -> str:
     return brief_record(bench.core, bench.core.live(job)).comment
 
 
-def test_a_guest_runs_its_victim_stands_still_and_goes_on() -> None:
+def test_a_preempted_job_is_suspended_for_the_trial_run_and_goes_on() -> None:
     bench = Bench(config())
     preempted, trial = with_trial(bench)
     assert states(bench, preempted, trial) == "SR"
@@ -69,7 +69,7 @@ def test_a_guest_runs_its_victim_stands_still_and_goes_on() -> None:
     assert bench.ended[trial].run_count == 1
 
 
-def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
+def test_a_trial_run_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     bench = Bench(config())
     preempted, trial = with_trial(bench, "sleep 100\n")
     bench.wait(60)
@@ -128,7 +128,7 @@ def test_either_may_be_deleted_meanwhile(which: str, executor: str) -> None:
     assert states(bench, stays) in ("R", "Q")
 
 
-def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() -> None:
+def test_a_job_that_a_user_suspended_as_well_goes_on_only_when_both_let_it() -> None:
     bench = Bench(config())
     preempted, trial = with_trial(bench)
     bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="resume"))
@@ -142,7 +142,7 @@ def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() ->
     assert states(bench, preempted) == "F"
 
 
-def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
+def test_the_signal_cont_wakes_no_job_that_the_policy_has_suspended() -> None:
     bench = Bench(config("process"))
     preempted, trial = with_trial(bench)
     bench.outbox.clear()
@@ -158,7 +158,7 @@ def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
 
 
 @pytest.mark.parametrize("executor", ["emulated", "process"])
-def test_a_guest_that_is_held_meanwhile_is_held_after_its_quantum(executor: str) -> None:
+def test_a_trial_run_that_is_held_meanwhile_is_held_after_its_quantum(executor: str) -> None:
     bench = Bench(config(executor))
     _, trial = with_trial(bench, "sleep 100\n")
     bench.do(ALICE, requests.Hold(jobs=(trial,)))
@@ -168,7 +168,7 @@ def test_a_guest_that_is_held_meanwhile_is_held_after_its_quantum(executor: str)
     assert states(bench, trial) == "Q"
 
 
-def test_a_guest_whose_queue_is_stopped_meanwhile_waits_for_it_after_its_quantum() -> None:
+def test_a_job_on_trial_waits_after_its_quantum_for_a_queue_that_was_stopped_meanwhile() -> None:
     bench = Bench(config())
     preempted, trial = with_trial(bench, "sleep 100\n")
     bench.do(ROOT, requests.QueueControl(queues=("batch",), started=False))
@@ -180,7 +180,7 @@ def test_a_guest_whose_queue_is_stopped_meanwhile_waits_for_it_after_its_quantum
 
 
 @pytest.mark.parametrize("request_of", [requests.Rerun, requests.Delete, requests.Hold])
-def test_a_guest_that_leaves_is_not_started_where_its_quantum_ends(request_of: type[requests.Request]) -> None:
+def test_a_trial_run_that_leaves_is_not_started_when_its_quantum_ends(request_of: type[requests.Request]) -> None:
     """The inner policy starts it in the very pass that ends its trial; what was asked for meanwhile comes before."""
     bench = Bench(config("process"))
     preempted, trial = with_trial(bench, "sleep 400\n")
@@ -204,7 +204,7 @@ def test_a_guest_that_leaves_is_not_started_where_its_quantum_ends(request_of: t
     assert states(bench, trial) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
 
 
-def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
+def test_what_is_being_ended_is_not_stopped_by_a_trial_run() -> None:
     bench = Bench(config("process"))
     ending = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
     bench.wait(600)

@@ -167,7 +167,7 @@ def let_all_end(bench: Bench, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("executor", ["emulated", "process"])
-def test_whatever_is_done_to_whom_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
+def test_whatever_is_done_to_jobs_that_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
     for seed in range(size(12, 40)):
         draw = random.Random(seed)
         bench = bench_of(pool, executor, draw.choice(policies_on(pool)))

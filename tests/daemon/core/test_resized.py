@@ -40,7 +40,7 @@ def test_a_resized_job_is_shown_with_the_memory_that_it_holds() -> None:
     assert shown == [("n1/0*2", "(n1:ncpus=2:mem=1gb)"), ("n1/1*2", "(n1:ncpus=2:mem=1gb)")]
 
 
-def test_a_guest_is_shown_with_the_memory_that_its_quantum_has() -> None:
+def test_a_trial_run_is_shown_with_the_memory_that_its_quantum_has() -> None:
     bench = malleable("2GB")
     bench.submit("sleep 400\n", resources={"ncpus": "3", "mem": "1gb", "walltime": "900"})
     bench.wait(1)
@@ -51,7 +51,7 @@ def test_a_guest_is_shown_with_the_memory_that_its_quantum_has() -> None:
     assert exec_texts(bench.core, found)[1] == "(n1:ncpus=1:mem=512mb)"
 
 
-def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
+def test_jobs_that_keep_fewer_processors_are_counted_without_the_trial_runs() -> None:
     bench = malleable("2GB")
     for memory, procs in (("1gb", "3"), ("0", "3")):
         bench.submit("sleep 400\n", resources={"ncpus": procs, "mem": memory, "walltime": "900"})

@@ -471,7 +471,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
 
 
 @pytest.mark.parametrize("function", ["open_site", "carry_out", "watch"])
-def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
+def test_an_unforeseen_error_takes_the_host_down_and_leaves_nothing_waiting(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     class Damaged(Cluster):
@@ -502,7 +502,7 @@ def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
     asyncio.run(play())
 
 
-def test_looking_at_the_workers_goes_on_after_what_nobody_foresaw(
+def test_looking_at_the_workers_goes_on_after_an_unforeseen_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:

@@ -129,7 +129,7 @@ def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(world:
     assert not (world.base / "ran").exists()
 
 
-def test_what_cannot_be_delivered_is_told_and_kept(world: World) -> None:
+def test_what_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
     lost = world.base / "no" / "where"
     end = world.run(SAY, output=str(lost))
     assert (end.status, end.why) == (0, "")

@@ -157,7 +157,7 @@ def test_what_ended_while_no_daemon_was_there_is_reported_until_it_is_forgotten(
     assert os.listdir(world.root) == ["events"]
 
 
-def test_what_nobody_expects_is_killed_and_removed(world: World, mark: str) -> None:
+def test_what_is_not_expected_is_killed_and_removed(world: World, mark: str) -> None:
     async def before() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", stubborn(world, mark)))

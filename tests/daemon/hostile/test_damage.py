@@ -94,7 +94,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_damage_is_told_with_the_way_out(tmp_path: Path, model: tuple[Path, Jobs], what: str) -> None:
+def test_damage_is_reported_with_the_way_out(tmp_path: Path, model: tuple[Path, Jobs], what: str) -> None:
     daemon = copy_of(model, tmp_path / "d")
     if what.startswith("zeroed"):  # as long as the WAL holds the first page, the one in the database is not read
         daemon.start().kill(signal.SIGTERM)

@@ -74,7 +74,7 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
             time.sleep(0.05)
 
 
-def test_who_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
+def test_a_user_that_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with Daemon(tmp_path / "d", config=EMULATED).start() as daemon, ClientSession(daemon.socket) as session:
         digest = hashlib.sha256(b"x").hexdigest()
@@ -128,7 +128,7 @@ def test_what_no_job_names_goes(tmp_path: Path) -> None:
         place.require(digests[1])
 
 
-def test_the_room_of_a_user_holds_for_all_pieces_and_for_that_user_only(
+def test_the_space_of_a_user_holds_for_all_pieces_and_for_that_user_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scripts, "MOST_BYTES", 1000)

@@ -114,7 +114,7 @@ def test_every_verb_is_in_both_tables() -> None:
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_every_verb_as_everybody(daemon: Daemon, who: str) -> None:
+def test_every_verb_as_every_user(daemon: Daemon, who: str) -> None:
     submitted(daemon)
     verbs = [verb for verb in MATRIX if verb != "Shutdown" or who not in MANAGE]
     requests = [request_of(daemon, verb) for verb in verbs]
@@ -126,7 +126,7 @@ def test_every_verb_as_everybody(daemon: Daemon, who: str) -> None:
     assert wrong == []
 
 
-def test_nobody_without_a_name_is_who_the_socket_says(daemon: Daemon) -> None:
+def test_a_user_without_a_name_is_the_one_that_the_socket_names(daemon: Daemon) -> None:
     (hello,) = ask(daemon, 65534, {"verb": "hello"})
     assert hello["result"]["role"] == "user"
     (hello,) = ask(daemon, 4242, {"verb": "hello"})

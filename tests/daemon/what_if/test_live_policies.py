@@ -170,7 +170,7 @@ def test_jobs_that_really_run_are_provisional_until_they_have_ended(tmp_path: Pa
         assert said.policies[1].wait_mean_s < said.policies[0].wait_mean_s  # type: ignore[operator]
 
 
-def test_what_is_followed_is_told_to_subscribers(tmp_path: Path) -> None:
+def test_what_is_followed_is_sent_to_subscribers(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated()) as daemon, daemon.session() as session:
         events = session.events()
         daemon.run("qbatch", "shadow", "set", "fcfs")

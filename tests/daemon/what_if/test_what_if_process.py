@@ -64,7 +64,7 @@ async def so(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_falls_behind_is_given_up_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows_module, "MOST_UNREAD", 200_000)
     bench = bench_of("fcfs")
 
@@ -86,7 +86,7 @@ def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypat
     run(story, bench)
 
 
-def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_only_passes_is_sent_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows_module, "HEARTBEAT", 0.1)
     monkeypatch.setattr(shadows_module, "SELDOM", 0.1)
     bench = bench_of("fcfs")

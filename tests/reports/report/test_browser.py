@@ -385,7 +385,7 @@ def test_no_page_scrolls_sideways(browser, pages, width, name) -> None:
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_table_that_is_too_wide_scrolls_beside_its_first_column_and_says_so(browser, pages) -> None:
+def test_a_table_that_is_too_wide_scrolls_next_to_its_first_column_and_says_so(browser, pages) -> None:
     with Open(browser, pages / "small.html", width=320) as opened:
         table = opened.page.locator(".summary .scroll, .scroll").first
         wide, room = table.evaluate("node => [node.scrollWidth, node.clientWidth]")

@@ -33,7 +33,7 @@ def test_a_column_comes_back_as_it_went_in(values) -> None:
     assert unpacked(packed(np.array(values, np.int64))).tolist() == values
 
 
-def test_small_numbers_take_little_room() -> None:
+def test_small_numbers_take_little_space() -> None:
     assert packed(np.arange(50_000))["type"] == "i1"
     assert len(packed(np.arange(50_000))["data"]) < 1000
     assert packed(np.array([0.5]))["type"] == "f8"

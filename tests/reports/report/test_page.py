@@ -82,7 +82,7 @@ def test_charts_have_words_and_take_the_colours_of_the_page(text) -> None:
         assert "#0102" not in chart
 
 
-def test_what_was_run_is_told(text) -> None:
+def test_what_was_run_is_reported(text) -> None:
     for fact in (
         "qbatch replay sample.swf",
         "qbatch report a",

@@ -58,7 +58,7 @@ def test_a_hostile_record_is_counted_with_its_place_and_costs_nothing_else(
         assert len(column(done, "job")) == 1
 
 
-def test_a_start_before_the_submission_is_mended_and_told(tmp_path: Path) -> None:
+def test_a_start_before_the_submission_is_mended_and_reported(tmp_path: Path) -> None:
     done = imported(tmp_path, "pbs", changed(f"ctime={BASE}", f"ctime={BASE + 50}"))
     assert column(done, "wait") == [0]
     assert sum(reasons(done, "adjusted").values()) == 1

@@ -95,7 +95,7 @@ def test_what_pbs_lists_is_counted_by_name(tmp_path: Path, asked: str, what: str
     assert {each for each, (jobs, _) in absent(done).items() if jobs is None} == {"QOS", "priority"}
 
 
-def test_a_plain_job_of_pbs_leaves_nothing_out_but_what_no_record_tells(tmp_path: Path) -> None:
+def test_a_plain_job_of_pbs_leaves_nothing_out_but_what_no_record_holds(tmp_path: Path) -> None:
     for text in (torque, pbs_pro):
         done = imported(tmp_path, "pbs", "\n".join(line for line in text(JOBS[0])) + "\n")
         assert absent(done) == {"QOS": (None, ""), "priority": (None, "")}

@@ -98,7 +98,7 @@ def test_deadlines_follow_the_rule_and_shares_are_nested() -> None:
     assert all(numbers.get(job, has) == has for job, has in zip(more["job"].tolist(), drawn.tolist(), strict=True))
 
 
-def test_artificial_deadlines_fill_what_is_left_and_are_told_apart() -> None:
+def test_artificial_deadlines_fill_what_is_left_and_are_distinguished() -> None:
     log = log_of(60)
     some = with_deadlines(log, np.asarray(log["run"], np.int64), stringency=0, share=0.5, seed=1)
     full = with_artificial(some, factor=2)
