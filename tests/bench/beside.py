@@ -2,7 +2,7 @@
 
 Two processes ask all the while, each one request after the other with a pause of ``PAUSE`` between: one asks for a job, one
 submits a job.  A third process sends one large request after the other.  A small request counts for a large one if it was
-under way between the sending of the large one and ``AFTER`` seconds behind its answer.  So what follows the answer counts too:
+under way between the sending of the large one and ``AFTER`` seconds after its answer.  So what follows the answer counts too:
 a pass, a snapshot, the lines of the accounting files.
 """
 

@@ -26,7 +26,7 @@ def event(number: int, kind: str) -> EventRecord:
 
 
 async def answered(board: Board, directory: Path, events: dict[str, list[EventRecord]], running: bool) -> None:
-    """Follow a server that waits with job 7 (or runs it), and sends events in one packet with its answer to a verb."""
+    """Follow a server that waits with job 7 (or runs it), and sends events together with its answer to a verb."""
     answers = {
         "subscribe": Done(), "server-status": ServerRecord(name="s", version="1", clock=CLOCK),
         "host-status": Hosts(hosts=(HostRecord(name="n1", pool="p", state="free", cpus=4),)),
