@@ -19,8 +19,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A command that has a home of its own need not compile the kernels again.
 os.environ.setdefault("QBATCH_CACHE", str(cache_directory()))
 
-# Login shells of jobs read the profile files of an empty home directory, not those of the user who runs the tests: such files may
-# take a lock, which a job that is killed leaves behind, so that every later shell waits for it.
+# Login shells of jobs read the profile files of an empty home directory, not those of the user who runs the tests.
+# Such files may take a lock.  A job that is killed leaves it behind, and then every later shell waits for it.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _home = tempfile.TemporaryDirectory(prefix="qbatch-tests-home-")
     os.environ["HOME"] = _home.name
@@ -33,8 +33,8 @@ settings.load_profile("qbatch")
 
 
 WAITING = ("test_live_hosts.py", "test_live_slices.py", "test_dask_hosts.py", "test_dask_faults.py", "test_live.py")
-"""Files whose tests mostly wait, for scripts that run and for processes that die: they come first, five minutes of one
-worker in which the others have the processors, and nobody waits for them in the end."""
+"""Files with tests that mostly wait, for scripts that run and for processes that die.  They come first: for five minutes the
+other workers have the processors, and at the end no worker waits for these tests."""
 
 LONGEST = "test_blocks.py"
 """The file of the longest single tests, which type whole documents: another worker begins with them (each has a part of the order

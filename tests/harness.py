@@ -80,9 +80,9 @@ def assert_same(schedule: Schedule, outcomes: Sequence[Outcome], context: str = 
     assert schedule.start.tolist() == [outcome.start for outcome in outcomes], context
     assert schedule.end.tolist() == [outcome.end for outcome in outcomes], context
     assert [KINDS[kind] for kind in schedule.kind] == [outcome.kind for outcome in outcomes], context
-    told = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
+    promises = [-1 if outcome.promise is None else outcome.promise for outcome in outcomes]
     first = [-1 if outcome.first_promise is None else outcome.first_promise for outcome in outcomes]
-    assert schedule.promise.tolist() == told, context
+    assert schedule.promise.tolist() == promises, context
     assert schedule.first_promise.tolist() == first, context
 
 
@@ -92,7 +92,7 @@ def total_wait(schedule: Schedule) -> Int64Array:
 
 
 def same_schedule(one: Schedule, other: Schedule) -> bool:
-    """Tell whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
+    """Return whether two schedules are equal to the microsecond, in kinds, promises and refusals too."""
     names = ("start", "end", "kind", "promise", "first_promise")
     return (one.queue_max, one.rejected) == (other.queue_max, other.rejected) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names

@@ -1,4 +1,4 @@
-"""The shape of the house: sizes, room docstrings, what is quick to import, no file of a forbidden kind."""
+"""The shape of the code: sizes, docstrings of packages, what is quick to import, no file of a forbidden kind."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_refusal_is_raised_with_its_codes(server: FakeServer) -> None:
         assert len(session.ask(JobStatus(), Jobs).jobs) == 25
 
 
-def test_where_nobody_listens_the_message_says_what_to_do(tmp_path: Path) -> None:
+def test_where_no_server_listens_the_message_says_what_to_do(tmp_path: Path) -> None:
     path = str(tmp_path / "absent.sock")
     with pytest.raises(NoDaemon, match="start one with: qbatch up") as caught, ClientSession(path):
         pass

@@ -1,4 +1,4 @@
-"""What others may write to is not trusted: whose directories, whose groups, sticky bits, links."""
+"""What others may write to is not trusted: owners of directories, groups, sticky bits, links."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_in_a_sticky_folder_it_counts_whose_the_entry_is(place: Path) -> None:
     ("members", "gid", "is_shared"),
     [(["eve"], 5000, True), ([], 5000, False), (["root"], 5000, False), ([], 5001, True), ([], 0, False), (None, 5002, True)],
 )
-def test_a_group_with_nobody_else_in_it_is_no_other(
+def test_a_group_with_no_other_user_in_it_is_no_other(
     place: Path, monkeypatch: pytest.MonkeyPatch, members: list[str] | None, gid: int, is_shared: bool
 ) -> None:
     import grp

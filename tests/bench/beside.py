@@ -1,9 +1,9 @@
-"""How long small requests wait while the daemon serves somebody else's large one.
+"""How long small requests wait while the daemon serves another client's large one.
 
 Two processes ask all the while, each one request after the other with a pause of ``PAUSE`` between: one asks for a job, one
-submits a job.  A third does one large request after the other.  A small request counts for a large one if it was under way
-between the sending of that and ``AFTER`` seconds behind its answer, so that what follows the answer (a pass, a snapshot, the
-lines of the accounting files) counts too.
+submits a job.  A third process sends one large request after the other.  A small request counts for a large one if it was
+under way between the sending of the large one and ``AFTER`` seconds after its answer.  So what follows the answer counts too:
+a pass, a snapshot, the lines of the accounting files.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Large = tuple[str, Callable[[ClientSession], object]]
 
 
 def _ask_all_the_while(path: str, is_question: bool, pipe: Connection) -> None:
-    """Ask until told to end; then say when each request was sent and answered."""
+    """Ask until the pipe says to end; then send when each request was sent and answered."""
     spec = Spec(script="true\n", directory="/tmp", resources={"select": "1:ncpus=1"}, runtime=_LONG)
     found = []
     with ClientSession(path) as session:
@@ -169,7 +169,7 @@ def _of_server(daemon: Daemon) -> list[Large]:
 
 
 def measure(row: Row, *, jobs: int = 200_000, array: int = 100_000) -> None:
-    """Measure each large request beside the small ones; ``row`` takes a label and a figure."""
+    """Measure the small requests during each large one; ``row`` takes a label and a figure."""
     with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), config=_CONFIG) as daemon:
         done: list[tuple[str, float, float]] = []
         with ClientSession(daemon.socket, timeout=300.0) as session:

@@ -1,4 +1,4 @@
-"""How often intervals of a comparison hold the truth, on logs whose truth is known: ``python -m tests.bench --coverage``.
+"""How often intervals of a comparison hold the truth, on logs of which the truth is known: ``python -m tests.bench --coverage``.
 
 The truth of a pair of policies is the ratio of their mean waits over all the logs that are drawn; of chains it is exact.
 docs/explanation/statistics.md keeps what this printed.
@@ -86,7 +86,7 @@ def of_logs(load: float, logs: int, jobs: int) -> Iterator[Coverage]:
 
 
 def of_chains(memory: float, logs: int, values: int, ratio: float = 0.2) -> Coverage:
-    """Draw waits whose logarithms remember a share of the last, under A, and a random part of them under B."""
+    """Draw waits under A, the logarithm of each keeping a share of the last one, and a random part of them under B."""
     samples = []
     for seed in range(logs):
         draw = np.random.default_rng([seed, round(1000 * memory)])

@@ -49,7 +49,7 @@ _LONG = 10**12
 
 
 def figures(row: Row, traces: Path, *, is_short: bool) -> None:
-    """Measure and tell: the best of three replays, percentiles at the socket of a daemon."""
+    """Measure and report the best of three replays, percentiles at the socket of a daemon."""
     for name, load, targets in LOGS:
         path = traces / f"{name}.swf.gz"
         if path.exists():
@@ -136,7 +136,7 @@ def _submission(procs: int, walltime: int, deadline: int) -> Submit:
 
 @contextmanager
 def _promising(scheme: str, promised: int) -> Iterator[tuple[Client, int]]:
-    """Give a client of a daemon whose machine is busy for an hour and whose plan has so many jobs, and its process."""
+    """Yield a client of a daemon and its process; the machine is busy for an hour and the plan has ``promised`` jobs."""
     with (
         tempfile.TemporaryDirectory() as directory,
         Daemon(Path(directory), config=CONFIG.format(policy=scheme)) as daemon,
@@ -169,7 +169,7 @@ def admission(row: Row, scheme: str, *, promised: int) -> None:
 
 
 def flood(row: Row, *, promised: int, refused: int) -> None:
-    """Refuse many jobs, half before the policy is asked and half by it; tell what others and the memory feel of it."""
+    """Refuse many jobs, half before the policy is asked and half by it; measure the effect on other clients and on the memory."""
     with _promising("qops", promised) as (client, pid):
         client.admissions(ASKED)
         before, memory = client.admissions(ASKED), resident_megabytes(pid)

@@ -179,10 +179,10 @@ def long_queue(row: Row, policy: str, jobs: int = 1_000_000) -> None:
 
 
 def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float = 300.0) -> None:
-    """What two shadows cost: submissions with and without them, in turns, in one run of one daemon.
+    """What two what-if policies cost: submissions with and without them, in turns, in one run of one daemon.
 
-    One client submits ``rate`` jobs a second, each after the answer to the one before; the order of the two changes from
-    round to round, so that a queue that grows and a machine that is busy hit both alike.
+    One client submits ``rate`` jobs a second, each after the answer to the one before.  The order of the two changes from
+    round to round, so that a growing queue and a busy machine affect both equally.
     """
     settings = CONFIG.format(policy="easy")
     with tempfile.TemporaryDirectory() as directory, Daemon(Path(directory), config=settings) as daemon:
@@ -203,7 +203,7 @@ def beside_shadows(row: Row, *, rounds: int = 10, jobs: int = 1500, rate: float 
         for share in (0.5, 0.99):
             was, now = percentile(without, share), percentile(beside, share)
             row(
-                f"a submission beside two shadows, p{share * 100:.0f} of {len(beside):,} against {len(without):,} without",
+                f"a submission with two what-if policies, p{share * 100:.0f} of {len(beside):,} against {len(without):,} without",
                 f"{now:.2f} ms against {was:.2f} ms: {(now / was - 1) * 100:+.1f} %",
             )
         row(

@@ -32,7 +32,7 @@ _HOUR_US = 3_600_000_000
 
 
 def figures(row: Row, *, times: int = 3) -> None:
-    """Measure and tell: the best of ``times`` for the months, medians for the passes."""
+    """Measure and report the best of ``times`` for the months, medians for the passes."""
     for policy in ("priority-backfill", "lxfw-backfill", "sjf-backfill"):
         row(
             f"a pass over {WAITING:,} waiting jobs under {policy}",
@@ -68,7 +68,7 @@ def _replay(path: str, policy: str) -> None:
 def pass_seconds(policy: str) -> float:
     """Return the median time of a round in which one job arrives, 5,000 wait, and every host has a few processors free.
 
-    So every pass reads the whole queue, computes and sorts all priorities, makes a reservation and starts nobody.
+    So every pass reads the whole queue, computes and sorts all priorities, makes a reservation and starts no job.
     """
     engine = Engine(load_machine("origin2000"), load_policy(policy))
     draw = np.random.Generator(np.random.PCG64(1))

@@ -24,7 +24,7 @@ _SECOND = 1_000_000
 
 
 def figures(row: Row, *, times: int = 3) -> None:
-    """Measure and tell: the best of ``times``."""
+    """Measure and report the best of ``times``."""
     work = prepare(generate_lublin(jobs=JOBS, procs=PROCS, seed=71, load=0.8), one_host(PROCS))
     for name, target in POLICIES.items():
         run(work, one_host(PROCS), load_policy(name))

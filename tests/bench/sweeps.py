@@ -1,4 +1,4 @@
-"""Sweeps: what the house takes beside the simulation, how well two cores are used, how fast a large table opens."""
+"""Sweeps: what a run costs in addition to its simulation, how well two cores are used, how fast a large table opens."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _short_runs(row: Row, folder: Path, runs: int) -> None:
     took = time.perf_counter() - begin
     each = 1000 * (took - done.seconds / WORKERS) / runs
     row(
-        f"{runs:,} runs of a thousand jobs: {took:.1f} s; beside the runs themselves ({1000 * done.seconds / runs:.1f} ms each)",
+        f"{runs:,} runs of a thousand jobs: {took:.1f} s; on top of the runs ({1000 * done.seconds / runs:.1f} ms each)",
         f"{each:.2f} ms a run (aim 3{missed(each > 3)})",
     )
 

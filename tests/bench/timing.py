@@ -1,4 +1,4 @@
-"""How the benchmarks measure and tell."""
+"""How the benchmarks measure and report."""
 
 from __future__ import annotations
 

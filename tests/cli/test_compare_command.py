@@ -55,7 +55,7 @@ def test_json_is_the_record_of_the_table_and_is_the_same_each_time(capfd, result
     assert again == out
 
 
-def test_policies_with_colons_and_equal_names_are_told_apart(capfd, results) -> None:
+def test_policies_with_colons_and_equal_names_are_distinguished(capfd, results) -> None:
     code, out, _ = command(capfd, f"{results / 'colon'}:hybrid:depth=2", results / "easy")
     assert code == 0
     assert "easy is better than hybrid:depth=2" in out
@@ -132,8 +132,8 @@ def test_what_is_no_replica_is_refused_as_a_report_refuses_it(capfd, replays, mo
     assert f"{replica}: {reason}" in err
     if replica != "other":
         assert run(["report", "first", "second", replica, "-o", "page.html"]) == 3
-        told = capfd.readouterr().err
-        assert reason.replace("first:fcfs", "first").split(",")[0] in told or "leave one of the two out" in told
+        printed = capfd.readouterr().err
+        assert reason.replace("first:fcfs", "first").split(",")[0] in printed or "leave one of the two out" in printed
 
 
 def test_replicas_of_other_logs_are_taken_where_that_is_asked_for_and_said(capfd, replays, monkeypatch) -> None:

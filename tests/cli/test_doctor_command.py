@@ -46,34 +46,34 @@ def test_alone_it_says_its_name_and_version(tmp_path: Path) -> None:
     assert (found["verdict"], found["text"]) == ("ok", f"{NAME} {__version__}")
 
 
-def test_the_other_program_over_ours_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_the_other_program_over_ours_is_reported_with_the_way_out(tmp_path: Path) -> None:
     place = tmp_path / "site-packages"
     shutil.copytree(ROOT / "qbatch", place / "qbatch", ignore=shutil.ignore_patterns("__pycache__"))
     install_the_other(place)
     code, findings = doctor(tmp_path, PYTHONPATH=str(place))
-    told = findings["distribution"][-1]
-    assert (code, told["verdict"]) == (1, "wrong")
-    assert "qbatch 2.3.2 is another program" in told["text"]
-    assert f"pip uninstall qbatch, then install {NAME} again" in told["way_out"]
+    found_one = findings["distribution"][-1]
+    assert (code, found_one["verdict"]) == (1, "wrong")
+    assert "qbatch 2.3.2 is another program" in found_one["text"]
+    assert f"pip uninstall qbatch, then install {NAME} again" in found_one["way_out"]
 
 
-def test_an_installation_under_the_former_name_is_told(tmp_path: Path) -> None:
+def test_an_installation_under_the_former_name_is_reported(tmp_path: Path) -> None:
     records = tmp_path / "qbatch-0.1.0.dist-info"
     records.mkdir()
     (records / "METADATA").write_text("Metadata-Version: 2.1\nName: qbatch\nVersion: 0.1.0\n", encoding="utf-8")
     (records / "RECORD").write_text("_qbatch.pth,,\n", encoding="utf-8")
-    told = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
-    assert (told["verdict"], "former name" in told["text"]) == ("warning", True)
+    found_one = doctor(tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")[1]["distribution"][-1]
+    assert (found_one["verdict"], "former name" in found_one["text"]) == ("warning", True)
 
 
-def test_another_qbatch_first_on_path_is_told(tmp_path: Path) -> None:
+def test_another_qbatch_first_on_path_is_reported(tmp_path: Path) -> None:
     other = tmp_path / "bin" / "qbatch"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n", encoding="utf-8")
     other.chmod(0o755)
-    (told,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
-    assert told["verdict"] == "warning"
-    assert told["text"] == f"{other} comes first on PATH: the other program of that name?"
+    (found_one,) = doctor(tmp_path, PYTHONPATH=str(ROOT), PATH=f"{other.parent}:{os.environ['PATH']}")[1]["qbatch"]
+    assert found_one["verdict"] == "warning"
+    assert found_one["text"] == f"{other} comes first on PATH: the other program of that name?"
 
 
 def test_the_version_is_one(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_others_can_write_to_and_a_daemon_or_a_replay_would_refuse_is_wrong
         assert f"others may write to {tmp_path / folder} (mode 0777)" in findings[what][0]["text"]
 
 
-def test_it_tells_whether_kernels_are_kept_as_object_code(tmp_path: Path) -> None:
+def test_it_shows_whether_kernels_are_kept_as_object_code(tmp_path: Path) -> None:
     variables = {"QBATCH_CACHE": str(tmp_path / "cache"), "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": ""}
     variables |= {"PYTHONPATH": str(ROOT), "QBATCH_STATE": str(tmp_path / "state")}
     folder = tmp_path / "cache" / f"kernels-{sources_hash()}"
@@ -129,7 +129,7 @@ def test_it_tells_whether_kernels_are_kept_as_object_code(tmp_path: Path) -> Non
     assert found["way_out"] == f"it failed; remove {folder} to have it checked again"
 
 
-def test_a_state_directory_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_state_directory_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, findings = doctor(tmp_path, PYTHONPATH=str(ROOT), QBATCH_STATE=str(tmp_path / "file"))
     assert (code, findings["store"][0]["verdict"]) == (1, "wrong")

@@ -78,7 +78,7 @@ def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, cap
     log, machine = tmp_path / "log.swf", tmp_path / "machine.toml"
     log.write_text("; MaxProcs: 8\n1 0 -1 50 4 -1 -1 4 60 1024 1 1 1 -1 -1 -1 -1 -1\n")
     host = '[[host]]\nname = "{}"\ncpus = 4\n'
-    for hosts, is_told in (
+    for hosts, is_noted in (
         (host.format("a") + 'memory = "1GB"\n', True),
         (host.format("a") + host.format("b"), True),
         (host.format("a"), False),
@@ -89,8 +89,8 @@ def test_a_log_without_the_memory_that_was_asked_for_says_so(tmp_path: Path, cap
         for form in ("swf", "csv"):
             code, _, err = command(capfd, "export", form, tmp_path / "out", "-o", tmp_path / "out.swf")
             assert code == 0
-            assert err.count("note: the requested memory is lost") == (is_told and form == "swf")
-            assert err.count("--swf FILE keeps it") == (is_told and form == "swf")
+            assert err.count("note: the requested memory is lost") == (is_noted and form == "swf")
+            assert err.count("--swf FILE keeps it") == (is_noted and form == "swf")
         assert command(capfd, *replay, "--swf", tmp_path / "kept.swf", "-q")[0] == 0
         assert read_log(str(tmp_path / "kept.swf"))["memory_requested"].tolist() == [1024]
 
@@ -211,13 +211,13 @@ def test_what_really_ran_in_every_form(tmp_path: Path) -> None:
     events = json.loads((tmp_path / "chrome").read_text(encoding="utf-8"))["traceEvents"]
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     shown = {(names[event["pid"]].split()[-1], event["args"]["job"]) for event in events if event["ph"] == "B"}
-    told = {
+    expected = {
         (part.partition("/")[0], place)
         for place, job in enumerate(jobs, 1)
         for part in records[job].exec_host.split("+")
     }
-    assert shown == told
-    assert len(told) == 6
+    assert shown == expected
+    assert len(expected) == 6
 
 
 def test_a_suspended_job_shows_as_a_gap_in_the_trace(tmp_path: Path) -> None:

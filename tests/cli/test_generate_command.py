@@ -50,7 +50,7 @@ def test_the_options_choose_the_seed_and_the_warm_up(capfd: pytest.CaptureFixtur
     assert len(log) == MONTHS["2000-03"].jobs
 
 
-def test_the_facts_stand_beside_the_printed_ones(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_facts_stand_next_to_the_printed_ones(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = command(capfd, *MARCH, "--json")
     record = json.loads(out)
     assert code == 0

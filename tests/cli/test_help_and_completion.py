@@ -47,7 +47,7 @@ def test_a_page_of_help_is_plain_and_like_the_others(
 
 
 def complete(line: str, **environment: str) -> list[str]:
-    """Return what bash is told to put in place of the last word of a line."""
+    """Return what bash may put in place of the last word of a line."""
     words = line.split(" ")
     variables = {
         "_QBATCH_COMPLETE": "complete_bash", "COMP_WORDS": line.removesuffix(" "), "COMP_CWORD": str(len(words) - 1)

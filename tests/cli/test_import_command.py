@@ -61,7 +61,7 @@ def test_from_accounting_to_a_comparison_and_a_picture(
     assert picture.stat().st_size > 1000
 
 
-def test_both_systems_tell_the_same_jobs(
+def test_both_systems_show_the_same_jobs(
     pbs: Path, sacct: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     logs = []

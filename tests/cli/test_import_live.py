@@ -78,12 +78,12 @@ def test_a_rerun_on_a_daemon_is_two_attempts_in_the_log(tmp_path: Path) -> None:
         daemon.kill()  # what is known of the attempt that was lost is known after a crash too
         daemon.start("--time", "virtual", "--paused")
         assert daemon.jobs(job)[job].lost == record.lost
-        told = daemon.run("tracejob", job).stdout
+        printed = daemon.run("tracejob", job).stdout
         daemon.run("qbatch", "export", "result", "-o", "lived")
     first, again = 86_400_000_000, 86_450_000_000
     assert record.lost == ((1, first, again, 4, "n1/0*4"),)
     assert (record.started, record.first_started) == (again, first)
-    assert "attempt 1 is lost, job queued again" in told
+    assert "attempt 1 is lost, job queued again" in printed
     (rows,) = read_result(tmp_path / "lived").schedules
     assert (rows.start.tolist(), rows.workload.run.tolist(), rows.end.tolist()) == ([0], [100_000_000], [150_000_000])
     assert rows.pieces is not None
@@ -100,17 +100,17 @@ def test_quanta_on_a_daemon_are_neither_failures_nor_run_times(tmp_path: Path) -
     with Daemon(tmp_path, *virtual, config=QUANTA) as daemon:
         first = daemon.submit("sleep 1000\n", resources={"ncpus": "4"})
         daemon.run("qbatch", "time", "until", "87000")
-        guest = daemon.submit("sleep 100\n", resources={"ncpus": "3", "walltime": "500"})
+        trial = daemon.submit("sleep 100\n", resources={"ncpus": "3", "walltime": "500"})
         daemon.run("qbatch", "time", "until", "91400")
-        assert len(daemon.until(guest, "F").trials) == 1
-        accounted(daemon, first, guest)
+        assert len(daemon.until(trial, "F").trials) == 1
+        accounted(daemon, first, trial)
         log = tmp_path / "own.swf"
         files = str(daemon.state / "accounting")
         done = json.loads(daemon.run("qbatch", "import", "pbs", files, "-o", str(log), "--json").stdout)
         daemon.run("qbatch", "verify", str(log))
     read = read_log(str(log))
     columns = ("submit", "wait", "run", "procs_allocated", "status")
-    # The first stood still for the quantum of the second, whose trial was thrown away.
+    # The first was suspended for the quantum of the second, of which the trial run was discarded.
     assert list(zip(*(read[name].tolist() for name in columns), strict=True)) == [
         (0, 0, 1000, 4, 1), (600, 460, 100, 3, 1)
     ]  # fmt: skip

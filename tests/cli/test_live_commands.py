@@ -253,8 +253,8 @@ def test_time_runs_until_a_second_of_the_log_or_of_the_clock(tmp_path: Path) -> 
     with Daemon(tmp_path, "--trace", trace, "--first", "50", "--time", "virtual", "--paused") as daemon:
         for second in ("3600", "1735524000"):
             clock = daemon.run("qbatch", "time", "until", second, TZ="UTC").stdout
-            told = "2024-12-30 01:00:00" if second == "3600" else "2024-12-30 02:00:00"
-            assert f"until {told}" in clock or f"({told})" in clock
+            instant = "2024-12-30 01:00:00" if second == "3600" else "2024-12-30 02:00:00"
+            assert f"until {instant}" in clock or f"({instant})" in clock
         assert "not over yet" in daemon.run("qbatch", "time", "until", "3600", code=2).stderr
 
 
@@ -265,17 +265,17 @@ def test_comments_and_explanations_say_dates_and_durations(tmp_path: Path) -> No
             daemon.run("qsub", "-l", f"ncpus={procs},walltime={walltime}", "--", "/bin/sleep", "99999")
             daemon.run("qbatch", "time", "step")
         daemon.run("qsub", "-a", "203901020304", "--", "true")
-        told = daemon.run("qstat", "-s").stdout + daemon.run("qstat", "-f").stdout
+        printed = daemon.run("qstat", "-s").stdout + daemon.run("qstat", "-f").stdout
         for job in "1234":
-            told += daemon.run("qbatch", "explain", job).stdout
-        assert not re.search(r"\d{7,}(\.\d+)? s\b|\d{7,}\.\.\.", told), told
+            printed += daemon.run("qbatch", "explain", job).stdout
+        assert not re.search(r"\d{7,}(\.\d+)? s\b|\d{7,}\.\.\.", printed), printed
         day = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-        assert re.search(rf"would delay job 2, which is to start by {day}: it would run until {day}", told)
-        assert "may not start before 2039-01-02 03:04:00" in told
-        assert re.search(r"job 1.qbatch \(R\): has run for 00:00:00 on n1, at most 01:00:00 in all", told)
+        assert re.search(rf"would delay job 2, which is to start by {day}: it would run until {day}", printed)
+        assert "may not start before 2039-01-02 03:04:00" in printed
+        assert re.search(r"job 1.qbatch \(R\): has run for 00:00:00 on n1, at most 01:00:00 in all", printed)
 
 
-def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_asked_for(tmp_path: Path) -> None:
+def test_a_resized_job_shows_the_processors_that_it_has_next_to_those_that_it_asked_for(tmp_path: Path) -> None:
     config = 'policy = "equispatial"\n' + EMULATED.replace("n[1-4]", "n1").replace("cpus = 4", "cpus = 8")
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
         for _ in range(2):
@@ -287,7 +287,7 @@ def test_a_resized_job_shows_the_processors_that_it_has_beside_those_that_it_ask
         ]  # fmt: skip
         assert daemon.run("qbatch", "jobs", "--where", "procs=4", "--sort", "procs", "--ids").stdout.count("\n") == 2
         assert daemon.run("qbatch", "jobs", "--where", "asked=8", "--where", "procs=8", "--ids").stdout == ""
-        # PBS: what was asked for stays in Resource_List and under TSK; exec_host tells the present.
+        # PBS: what was asked for stays in Resource_List and under TSK; exec_host shows the present.
         lines = daemon.run("qstat", "-an", "1").stdout.splitlines()
         assert lines[-2].split()[5:7] == ["1", "8"]
         assert lines[-1].strip() == "n1/0*4"

@@ -1,4 +1,4 @@
-"""A log with waits as a schedule, for every command that takes one: what really happened beside what would have."""
+"""A log with waits as a schedule, for every command that takes one: what really happened next to what would have happened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(capfd, *arguments):
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory) -> Path:
-    """A log whose waits are those of EASY, and a result of EASY and FCFS on it."""
+    """A log with the waits of EASY, and a result of EASY and FCFS on it."""
     folder = tmp_path_factory.mktemp("lived")
     options = ["--no-kill", "--first", "600", "--quiet"]
     assert run(["replay", DEMO, "-p", "easy", *options, "--swf", str(folder / "mine.swf")]) == 0
@@ -80,26 +80,26 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
     notes = ["; Note: left out: GPUs: 37 of 600 jobs (gpu:a100 37)", "; Note: left out: licences: not in the records"]
     (tmp_path / "cluster.swf").write_text("\n".join([*notes, *lines]) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    told = "GPUs: 37 of 600 jobs (gpu:a100 37); not in the records: licences"
+    left_out = "GPUs: 37 of 600 jobs (gpu:a100 37); not in the records: licences"
     code, out, err = command(capfd, "replay", "cluster.swf", "-p", "fcfs", "--no-kill", "--out", "result")
-    assert (code, f"note: the log does not hold {told}" in err) == (0, True)
-    assert f"not in log  {told}" in out.splitlines()
+    assert (code, f"note: the log does not hold {left_out}" in err) == (0, True)
+    assert f"not in log  {left_out}" in out.splitlines()
     _, out, _ = command(capfd, "compare", "cluster.swf", "result")
-    assert f"the machine that the log is of: the log does not hold {told}." in out
-    assert f"not in log  {told}" in command(capfd, "metrics", "cluster.swf")[1].splitlines()
+    assert f"the machine that the log is of: the log does not hold {left_out}." in out
+    assert f"not in log  {left_out}" in command(capfd, "metrics", "cluster.swf")[1].splitlines()
     assert command(capfd, "report", "result", "cluster.swf", "--baseline", "log", "-o", "page.html")[0] == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count(told) == 2  # at its head, and above the differences
-    assert page.index(told) < page.index("neither schedule is called better.") < page.index("lower than")
+    assert page.count(left_out) == 2  # at its head, and above the differences
+    assert page.index(left_out) < page.index("neither schedule is called better.") < page.index("lower than")
     assert "whose interval holds 0 is noise" not in page
-    assert f"not in log            {told}" in command(capfd, "trace", "info", "cluster.swf")[1].splitlines()
+    assert f"not in log            {left_out}" in command(capfd, "trace", "info", "cluster.swf")[1].splitlines()
     assert "is better than" not in page
     assert read_result("result").document["log"]["left_out"] == [
         {"what": "GPUs", "jobs": 37, "of": 600, "names": "gpu:a100 37"},
         {"what": "licences", "jobs": None, "of": None, "names": ""},
     ]
     shown = qbatch.read_result("result").notes
-    assert f"the log does not hold {told}" in shown
+    assert f"the log does not hold {left_out}" in shown
 
 
 def test_a_result_of_before_says_nothing_of_what_its_log_left_out(capfd, lived, tmp_path) -> None:
@@ -124,8 +124,8 @@ def test_every_metric_of_a_log_is_that_of_the_schedule_in_it(capfd, lived, monke
     assert list(by_policy) == ["log", "easy", "fcfs"]
     assert by_policy["log"]["metrics"] == by_policy["easy"]["metrics"]
     assert by_policy["log"]["by"] == by_policy["easy"]["by"]
-    told = json.loads((lived / "result" / "result.json").read_text())["results"]
-    assert [each["metrics"] for each in document["results"][1:]] == [each["metrics"] for each in told]
+    kept = json.loads((lived / "result" / "result.json").read_text())["results"]
+    assert [each["metrics"] for each in document["results"][1:]] == [each["metrics"] for each in kept]
     _, out, _ = command(capfd, "metrics", "mine.swf")
     assert out.splitlines()[0].split() == ["metric", "log"]
 
@@ -240,9 +240,9 @@ def test_a_machine_on_which_rows_could_not_have_run_is_refused(capfd, lived, tmp
     for asked in (("metrics", source), ("export", "csv", source), ("plot", source, "--kind", "queue", "-o", tmp_path / "p.png")):
         code, out, err = command(capfd, *asked, "--procs", peak - 1)
         assert (code, out, err.count("\n")) == (3, "", 1)
-        told = f"has {peak} processors in use at once (at second {first:.15g} of the log), which a smaller machine does not have"
+        cause = f"has {peak} processors in use at once (at second {first:.15g} of the log), which a smaller machine does not have"
         assert f"--procs {peak - 1}: " in err
-        assert told in err
+        assert cause in err
     code, out, _ = command(capfd, "metrics", source, "--procs", peak, "--json")
     metrics = json.loads(out)["results"][0]["metrics"]
     assert (code, metrics["utilisation_makespan"] <= 1, metrics["utilisation_submit"] <= 1) == (0, True, True)

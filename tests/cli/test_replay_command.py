@@ -72,7 +72,7 @@ def test_json_is_the_same_record_as_the_table(capfd: pytest.CaptureFixture[str])
 
 
 def classes(folder: Path, longest: int) -> str:
-    """Return a machine file whose one class takes jobs of at most so many seconds."""
+    """Return a machine file with one class, which takes jobs of at most so many seconds."""
     path = folder / f"classes-{longest}.toml"
     path.write_text(f'schema = 1\n[[host]]\nname = "n"\ncpus = 128\n[[class]]\nname = "short"\ntime = {longest}\n')
     return str(path)
@@ -95,8 +95,8 @@ def test_a_policy_under_which_no_job_ran_fails_the_replay_and_says_why(
     assert {lsf for lsf, _ in rows.values()} == {"-"}
     code, out, _ = command(capfd, *asked, "--json")
     metrics = json.loads(out)["results"][0]["metrics"]
-    told = {name: value for name, value in metrics.items() if value is not None}
-    assert (code, told) == (1, {"jobs": 0, "rejected_count": 2000, "rejected_share": 1.0})
+    known = {name: value for name, value in metrics.items() if value is not None}
+    assert (code, known) == (1, {"jobs": 0, "rejected_count": 2000, "rejected_share": 1.0})
 
 
 @pytest.mark.parametrize(("longest", "is_said"), [(600, True), (14_400, False)])
@@ -172,14 +172,14 @@ def test_skipped_jobs_are_listed_with_line_and_reason(capfd: pytest.CaptureFixtu
     assert command(capfd, "replay", log, "--skipped", log)[0] == 2
 
 
-def test_whom_to_acknowledge_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_acknowledgement_goes_with_the_numbers(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     header = "; MaxProcs: 4\n; Acknowledge: Ada <L> for\n;              the log\n; Acknowledge: Grace\n"
     log.write_text(f"{header}1 1 0 60 2 -1 -1 2 90 -1 1 1 1 -1 1 -1 -1 -1\n", encoding="utf-8")
     _, out, _ = command(capfd, "replay", log, "-p", "easy", "--out", tmp_path / "out")
     assert "\nacknowledge  Ada <L> for the log; Grace\n" in out
-    told = json.loads((tmp_path / "out" / "result.json").read_text())["log"]["acknowledge"]
-    assert [" ".join(name.split()) for name in told] == ["Ada <L> for the log", "Grace"]
+    names = json.loads((tmp_path / "out" / "result.json").read_text())["log"]["acknowledge"]
+    assert [" ".join(name.split()) for name in names] == ["Ada <L> for the log", "Grace"]
     command(capfd, "report", tmp_path / "out", "-o", tmp_path / "page.html")
     assert "Ada &lt;L&gt; for the log; Grace" in (tmp_path / "page.html").read_text(encoding="utf-8")
     command(capfd, "export", "swf", tmp_path / "out", "-o", tmp_path / "again.swf")
@@ -346,10 +346,10 @@ def test_a_note_says_which_policies_do_not_follow_the_classes(
     machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n[[class]]\nname = "any"\n', encoding="utf-8")
     run = ("replay", DEMO, "--machine", machine, "--first", "20", "-p", "lsf")
     assert "follows the classes" not in command(capfd, *run, "-p", "soon:inner=lsf")[2]
-    told = command(capfd, *run, "-p", "easy", "-p", "soon:inner=fcfs")[2]
+    printed = command(capfd, *run, "-p", "easy", "-p", "soon:inner=fcfs")[2]
     assert (
         "only lsf follows the classes of the machine file, also inside immediate and soon; easy, soon:inner=fcfs do not"
-        in told
+        in printed
     )
     machine.write_text('schema = 1\n[[host]]\nname = "a"\ncpus = 128\n', encoding="utf-8")
     assert "follows the classes" not in command(capfd, *run, "-p", "easy")[2]

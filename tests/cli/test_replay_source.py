@@ -95,7 +95,7 @@ def test_users_that_wait_come_earlier_on_a_machine_that_is_faster(capfd: pytest.
     ]  # fmt: skip
 
 
-def test_closed_has_no_compiled_loop_and_tells_no_story(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_closed_has_no_compiled_loop_and_prints_no_story(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text(LOG)
     code, _, err = command(capfd, "replay", str(log), "--closed", "--driver", "compiled")

@@ -95,7 +95,7 @@ def test_codes_of_signals_and_of_what_cannot_be_run(tmp_path: Path) -> None:
         assert (said in done.stderr) if said else not done.stderr, done.stderr
 
 
-def test_a_server_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('colour = "red"\n')
     done = run(tmp_path, "--config", "bad.toml", "--", "true")
     assert done.returncode == 3, done
@@ -156,20 +156,20 @@ def test_what_the_command_leaves_in_the_background_ends_too(tmp_path: Path) -> N
     assert leftovers(tmp_path) == ([], [])
 
 
-@pytest.mark.parametrize("victim", ["run", "keeper", "daemon"])
-def test_after_kill_9_nothing_is_left(tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize("killed", ["run", "keeper", "daemon"])
+def test_after_kill_9_nothing_is_left(tmp_path: Path, killed: str) -> None:
     # The command ignores its own end, so that only the death of its parent can end it.
     script = f"echo '{LONG} & setsid {LONG}' | qsub > /dev/null; qbatch status --json > status; echo go; exec {LONG}"
     process = begin(tmp_path, script)
     daemon = int((tmp_path / "status").read_text().partition('"pid": ')[2].partition(",")[0])
     keeper = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
     time.sleep(0.3)
-    os.kill({"run": process.pid, "keeper": keeper, "daemon": daemon}[victim], signal.SIGKILL)
-    if victim != "run":
+    os.kill({"run": process.pid, "keeper": keeper, "daemon": daemon}[killed], signal.SIGKILL)
+    if killed != "run":
         assert process.stderr is not None
         assert "killed" in process.stderr.readline()
         process.terminate()
-    assert process.wait(30) == (-signal.SIGKILL if victim == "run" else 128 + signal.SIGTERM)
+    assert process.wait(30) == (-signal.SIGKILL if killed == "run" else 128 + signal.SIGTERM)
     until_nothing_is_left(tmp_path)
 
 

@@ -34,8 +34,8 @@ def make_study(folder: Path, *, is_run: bool = True) -> Path:
         'estimates = ["f:2", "exact:share=0.5,rest=f:3"]\n'
     )
     if is_run:
-        told, out = read_grid(str(path))
-        run_sweep(plan_of(grid_of(told, "test")), Path(str(out)), HERE)
+        grid, out = read_grid(str(path))
+        run_sweep(plan_of(grid_of(grid, "test")), Path(str(out)), HERE)
     return folder
 
 
@@ -60,7 +60,7 @@ def test_what_no_seed_moves_has_a_dash_and_the_reason_everywhere(tmp_path: Path,
         assert " ".join(caption.split()).endswith(f"cut at 0. fcfs: {SAME}.")
 
 
-def test_a_line_that_seeds_move_at_some_points_only_is_told_so() -> None:
+def test_a_line_that_seeds_move_at_some_points_only_is_described_so() -> None:
     values = {"fcfs": ([5.0, 5.0], [6.0, 6.0]), "easy": ([1.0, 1.0], [1.0, 2.0]), "lxf": ([1.0, 3.0], [1.0, 2.0])}
     points = [
         Point({"policy": policy, "load": load}, (1, 2), {"wait_mean_s": np.array(waits)})
@@ -76,10 +76,10 @@ def test_what_an_import_left_out_stands_with_a_sweep_too(tmp_path: Path, capfd: 
     log.write_text(note + log.read_text(encoding="utf-8"), encoding="utf-8")
     out, page = tmp_path / "out", tmp_path / "page.html"
     code, said, _ = command(capfd, "sweep", "--log", log, "-p", "fcfs", "-o", out, "--on", "local:1")
-    told = "log: the log does not hold GPUs: 37 of 120 jobs (gpu:a100 37)"
-    assert (code, said.splitlines()[-1]) == (0, told)
+    remark = "log: the log does not hold GPUs: 37 of 120 jobs (gpu:a100 37)"
+    assert (code, said.splitlines()[-1]) == (0, remark)
     assert command(capfd, "report", out, "-o", page)[0] == 0
-    assert told in page.read_text(encoding="utf-8")
+    assert remark in page.read_text(encoding="utf-8")
 
 
 def test_a_file_is_run_and_resumed_and_its_options_can_be_changed(

@@ -148,7 +148,7 @@ def test_an_interrupted_download_leaves_nothing_and_a_killed_one_nothing_after_t
 
 def test_a_disk_that_is_full_is_named_and_nothing_is_left(shell: Shell, server: Archive) -> None:
     server.body = gzip.compress(b"; MaxProcs: 8\n" + os.urandom(300_000))
-    limit = (100_000, 100_000)  # bytes that a file may have: what a disk with so much room answers
+    limit = (100_000, 100_000)  # bytes that a file may have: a disk with so much free space answers the same
     process = shell.start("get", "LCG", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (4, "")

@@ -57,14 +57,14 @@ def test_the_same_seed_gives_the_same_log(made: Path, tmp_path: Path) -> None:
         (("packed:procs=x",), 2, "whole numbers"),
     ],
 )
-def test_mistakes_are_told_in_one_line(words: tuple[str, ...], code: int, said: str) -> None:
+def test_mistakes_are_reported_in_one_line(words: tuple[str, ...], code: int, said: str) -> None:
     done = qbatch("transform", *words, code=code)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().count("\n") == 0
 
 
-def test_a_packed_set_is_admitted_whole_with_room_and_steps_are_listed(tmp_path: Path) -> None:
+def test_a_packed_set_is_admitted_whole_if_it_fits_and_steps_are_listed(tmp_path: Path) -> None:
     log, side = str(tmp_path / "p.swf"), str(tmp_path / "p.csv")
     qbatch("transform", "packed:kind=dynamic,slack=0.1", "--seed", "2", "-o", log, "--deadlines", side)
     document = json.loads(qbatch("replay", log, "--deadlines", side, "-p", "qops", "-p", "msb", "-p", "mrt", "--json").stdout)

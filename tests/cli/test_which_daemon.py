@@ -1,4 +1,4 @@
-"""Daemons side by side: ``--state`` alone tells them apart, on ``up`` and on all that talks to them."""
+"""Daemons side by side: ``--state`` alone distinguishes them, on ``up`` and on every command that talks to them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_three_daemons_live_side_by_side(shell: Shell) -> None:
     assert "0/7 " in shell.type("qbatch hosts --state one")
     assert "0/7 " in shell.type("qbatch --state one hosts")
     assert "nerthus" in shell.type(f"qbatch hosts --socket {shell.home}/two/qbatch.sock")
-    # The PBS commands, and commands whose --state means letters, are told by the variable or before the name.
+    # For the PBS commands, and for commands where --state means letters, the variable or an option before the name chooses.
     job = shell.type("echo sleep 60 | qsub -N there", QBATCH_STATE="one").strip()
     assert job == "1.qbatch"
     assert "there" in shell.type("qbatch --state one jobs --state R")
@@ -80,7 +80,7 @@ def test_a_second_one_in_the_same_directory_is_refused_with_the_way_out(shell: S
     assert re.search(r"is up already .* qbatch down, or give this one a directory of its own with --state DIR", said)
 
 
-def test_the_way_to_start_it_is_told_where_none_is(shell: Shell) -> None:
+def test_the_way_to_start_it_is_reported_where_none_is(shell: Shell) -> None:
     away = f"no daemon listens at {shell.home}/three/qbatch.sock"
     assert f"{away} (No such file or directory); start one with: qbatch up --state {shell.home}/three" in shell.type(
         "qbatch --state three jobs", code=5

@@ -139,7 +139,7 @@ def test_nothing_is_overcommitted_moved_or_done_twice(policy: str, machine: Mach
         resumed += book.resumed
         resized += book.resized
     if policy in INTERRUPTING:
-        # If nobody who holds memory is resumed, or nobody resized, nothing is shown.
+        # The test shows nothing unless some job that holds memory is resumed, or some job is resized.
         assert (resized if "equispatial" in policy else resumed) > 0
 
 

@@ -1,4 +1,4 @@
-"""Every policy, every kind of machine: legal actions only, nobody lost, deterministic, no "could start now"."""
+"""Every policy, every kind of machine: legal actions only, no job lost, deterministic, no "could start now"."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def entry_of(policy: str) -> PolicyEntry | None:
 
 
 def takes(policy: str, machine: Machine) -> bool:
-    """Tell whether a policy takes a machine; that it says so where it does not has a test of its own."""
+    """Return whether a policy takes a machine; another test shows that it says so if it does not."""
     if policy in REFUSING:
         return machine.is_one_pool
     entry = entry_of(policy)
@@ -175,7 +175,7 @@ def test_promises_are_kept(policy: str, machine: Machine) -> None:
         assert schedule.broken is None or getattr(load_policy(policy), "may_refuse", False), seed
 
 
-def test_a_policy_that_waits_for_ever_leaves_an_idle_machine_to_nobody(policy: str) -> None:
+def test_no_policy_waits_for_ever_on_an_idle_machine(policy: str) -> None:
     machine = one_host(4)
     for _, work in cases(machine, draws(10, policy)):
         idle_with_work: list[int] = []

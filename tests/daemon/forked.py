@@ -1,8 +1,8 @@
 """Daemons forked from one process that has imported all that a daemon imports, in a tenth of the time of a new interpreter.
 
 What a test asks of a daemon is the same: it is a process with its own number, directory, environment and files, that is killed
-and waited for.  Beside it the commands (``qbatch up``, ``qbatch run``), the documents, a daemon under strace and every daemon
-of the night start as processes that are executed.
+and waited for.  The commands (``qbatch up``, ``qbatch run``), the documents, a daemon under strace and every daemon
+of the nightly run still start as processes that are executed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Forked:
 
     def __init__(self, arguments: Sequence[str], directory: Path, environment: dict[str, str], log: int) -> None:
         self.returncode: int | None = None
-        told = {"arguments": list(arguments), "directory": str(directory), "environment": environment}
-        self.pid = _parent().ask(told, log)
+        request = {"arguments": list(arguments), "directory": str(directory), "environment": environment}
+        self.pid = _parent().ask(request, log)
 
     def poll(self) -> int | None:
         """Return how it ended, None while it runs."""
@@ -113,34 +113,34 @@ def _waited(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if found else None
 
 
-def _begin(told: dict[str, Any], log: int, connection: socket.socket) -> list[str]:
+def _begin(request: dict[str, Any], log: int, connection: socket.socket) -> list[str]:
     """Be the child: give it what an executed process would have, and return its arguments."""
     connection.close()
     for number in (1, 2):
         os.dup2(log, number)
     os.close(log)
     os.environ.clear()
-    os.environ.update(told["environment"])
+    os.environ.update(request["environment"])
     time.tzset()
-    os.chdir(told["directory"])
-    sys.argv = ["qbatch", *told["arguments"]]
-    return told["arguments"]  # type: ignore[no-any-return]
+    os.chdir(request["directory"])
+    sys.argv = ["qbatch", *request["arguments"]]
+    return request["arguments"]  # type: ignore[no-any-return]
 
 
 def serve(connection: socket.socket) -> list[str]:
-    """Fork and wait as asked until nobody asks any more; return the arguments of a daemon in its process, none in this one."""
+    """Fork and wait as asked until no more requests come; return the arguments of a daemon in its process, none in this one."""
     while True:
         head, files, _, _ = socket.recv_fds(connection, 4, 1)
         if not head:
             return []
         head += _read(connection, 4 - len(head)) if len(head) < 4 else b""
-        told = json.loads(_read(connection, int.from_bytes(head, "big")))
-        if "wait" in told:
-            answer = _waited(told["wait"])
+        request = json.loads(_read(connection, int.from_bytes(head, "big")))
+        if "wait" in request:
+            answer = _waited(request["wait"])
         else:
             answer = os.fork()
             if answer == 0:
-                return _begin(told, files[0], connection)
+                return _begin(request, files[0], connection)
             os.close(files[0])
         data = json.dumps(answer).encode()
         connection.sendall(len(data).to_bytes(4, "big") + data)

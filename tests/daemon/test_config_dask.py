@@ -82,7 +82,7 @@ def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
         steps.whole(reconfigure(core, parse_config(DASK, "test")))
 
 
-def test_a_pool_may_have_any_name_beside_the_name_of_the_store(tmp_path: Path) -> None:
+def test_a_pool_may_have_any_name_but_the_name_of_the_store(tmp_path: Path) -> None:
     name = _identity(tmp_path)
     assert len(name) == 32
     assert _identity(tmp_path) == name

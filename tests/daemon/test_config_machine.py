@@ -54,7 +54,7 @@ def test_a_configuration_with_a_machine_is_written_so_that_it_gives_itself_again
     assert as_toml(parse_config(text, "again")) == text
 
 
-def test_a_file_is_looked_for_beside_the_configuration_and_wins_over_a_shipped_one(tmp_path: Path) -> None:
+def test_a_file_next_to_the_configuration_wins_over_a_shipped_one(tmp_path: Path) -> None:
     (tmp_path / "origin2000").write_text(SMALL, encoding="utf-8")
     (tmp_path / "qbatch.toml").write_text(CONFIG.format(machine="origin2000"), encoding="utf-8")
     assert [host.name for host in read_config(tmp_path / "qbatch.toml").pools[0].hosts] == ["n1", "n2"]
@@ -93,7 +93,7 @@ def test_the_tables_of_a_machine_may_stand_in_the_configuration_itself() -> None
         parse_config(text.replace("cpus = 4", "cpus = -4"), "qbatch.toml")
 
 
-def test_the_origin_of_every_value_is_told(tmp_path: Path) -> None:
+def test_the_origin_of_every_value_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "qbatch.toml"
     path.write_text(CONFIG.format(machine="origin2000"), encoding="utf-8")
     shown = CliRunner().invoke(app, ["show", "--config", str(path), "--origin"])
@@ -115,17 +115,17 @@ def test_the_option_gives_the_pool_in_place_of_the_configured_ones(tmp_path: Pat
 
 def test_up_says_which_policy_does_not_follow_the_classes(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
-    for policy, is_told in (("easy", True), ("immediate:inner=lsf", False)):
+    for policy, is_noted in (("easy", True), ("immediate:inner=lsf", False)):
         daemon = Daemon(tmp_path / policy.partition(":")[0])
         daemon.directory.mkdir()
         up = ("qbatch", "up", "--machine", str(tmp_path / "small.toml"), "--state", str(daemon.state))
         try:
-            told = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
+            printed = daemon.run(*up, "--socket", daemon.socket, "--executor", "emulated", "-p", policy).stderr
         finally:
             daemon.run("qbatch", "down", code=None)
-        lines = [line for line in told.splitlines() if line.startswith("note: ")]
+        lines = [line for line in printed.splitlines() if line.startswith("note: ")]
         says = "note: of the policies only lsf follows the classes of the machine file, also inside immediate and soon"
-        assert lines == ([f"{says}; {policy} does not"] if is_told else [])
+        assert lines == ([f"{says}; {policy} does not"] if is_noted else [])
 
 
 def test_two_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from qbatch.wire.requests import History, Time
 from tests.daemon.harness import Daemon, emulated
 
 
-def test_what_has_ended_by_the_time_that_is_told_is_in_the_history(tmp_path: Path) -> None:
+def test_what_has_ended_by_the_time_that_is_shown_is_in_the_history(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=emulated()) as daemon:
         for number in range(1, 21):
             daemon.submit(runtime=10_000_000)

@@ -1,4 +1,4 @@
-"""Nobody waits for somebody else's large request: others are answered between its steps, and it is whole after a kill."""
+"""No client waits for the large request of another: others are answered between its steps, and it is whole after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon whose policy may refuse: the answer over the socket, the exit codes, and what a kill -9 leaves."""
+"""A daemon with a policy that may refuse: the answer over the socket, the exit codes, and what a kill -9 leaves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def started(tmp_path: Path, most: int, more: str = "") -> Daemon:
     return Daemon(tmp_path, config=CONFIG.format(most=most, more=more)).start()
 
 
-def test_a_refused_submission_is_told_so_with_the_reason_and_the_codes(tmp_path: Path) -> None:
+def test_a_refused_submission_gets_the_reason_and_the_codes(tmp_path: Path) -> None:
     with started(tmp_path, 1000) as daemon:
         first = daemon.run("qsub", "-l", "ncpus=4,walltime=600", "--", "/bin/true").stdout.strip()
         assert daemon.jobs(first)[first].state == "R"
@@ -48,8 +48,8 @@ def test_a_refused_submission_is_told_so_with_the_reason_and_the_codes(tmp_path:
             error = caught.value
             assert (error.code, error.reason, error.job) == ("refused-by-policy", "too-late", "4.qbatch")
             assert 0 < error.numbers["late"] < 1_000_000_000
-            told = session.ask(Explain(job=error.job), Explanation)
-        assert (told.code, told.said_by) == ("too-late", "bounded:most=1000,order=fcfs")
+            explained = session.ask(Explain(job=error.job), Explanation)
+        assert (explained.code, explained.said_by) == ("too-late", "bounded:most=1000,order=fcfs")
         record = daemon.jobs(error.job)[error.job]
         assert record.refused is not None
         assert (record.state, record.refused.code, record.exit_status) == ("F", "too-late", -1)
@@ -133,12 +133,12 @@ def test_nothing_acknowledged_is_lost_and_no_promise_changes_by_kill_9(tmp_path:
     some = sorted(refused)[:900]
     gone = daemon.jobs(*some)
     assert all(gone[job].refused is not None and gone[job].state == "F" for job in some)
-    told = {job.id: job.promised for job in jobs.values()}
-    assert all(at is not None for at in told.values())
+    promises = {job.id: job.promised for job in jobs.values()}
+    assert all(at is not None for at in promises.values())
     daemon.kill()
     daemon.start()
     with daemon:
-        assert {job.id: job.promised for job in daemon.jobs(*accepted).values()} == told
+        assert {job.id: job.promised for job in daemon.jobs(*accepted).values()} == promises
         assert not any(job.broken for job in daemon.jobs(*accepted).values())
         with daemon.session() as session:
             assert session.ask(Check(), Text).text

@@ -1,4 +1,4 @@
-"""``qalter -l walltime`` on a job that runs: who may, with PBS's codes, and that it holds, after a restart too."""
+"""``qalter -l walltime`` on a running job: which users may, with PBS's codes, and that it holds, after a restart too."""
 
 from __future__ import annotations
 

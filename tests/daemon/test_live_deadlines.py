@@ -119,14 +119,14 @@ def test_no_promise_changes_by_kill_9_and_every_accepted_deadline_stands(tmp_pat
         each.join()
     assert len(accepted) > 5
     assert refused > 0
-    told = {job.id: (job.name, job.deadline, job.promised, job.price) for job in daemon.jobs(*accepted).values()}
-    assert {name: facts[0] for name, facts in told.items()} == accepted
-    assert all(deadline is not None and price is not None for _, deadline, _, price in told.values())
+    recorded = {job.id: (job.name, job.deadline, job.promised, job.price) for job in daemon.jobs(*accepted).values()}
+    assert {name: facts[0] for name, facts in recorded.items()} == accepted
+    assert all(deadline is not None and price is not None for _, deadline, _, price in recorded.values())
     daemon.kill()
     daemon.start()
     with daemon:
         again = daemon.jobs(*accepted).values()
-        assert {job.id: (job.name, job.deadline, job.promised, job.price) for job in again} == told
+        assert {job.id: (job.name, job.deadline, job.promised, job.price) for job in again} == recorded
         assert not any(job.broken or job.refused for job in again)
         with daemon.session() as session:
             assert session.ask(Check(), Text).text

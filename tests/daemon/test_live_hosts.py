@@ -1,6 +1,6 @@
 """The Origin 2000's way of scheduling, live: ten minutes scaled in time, and the replay takes the same decisions.
 
-Hosts fill by memory, class limits bite, victims are suspended and resumed, jobs are resized.  One machine file is for both.
+Hosts fill by memory, class limits bite, preempted jobs are suspended and resumed, jobs are resized.  Both use one machine file.
 """
 
 from __future__ import annotations
@@ -104,15 +104,15 @@ class Wanted(NamedTuple):
 
 
 TEN_MINUTES = (
-    Wanted(0, 6, 6144, 400, 250),  # large and long: alpha
-    Wanted(10, 2, 1536, 180, 150),  # beta, whose memory is full but for half a gigabyte
-    Wanted(30, 2, 1024, 180, 120),  # processors on beta, but no memory: alpha
-    Wanted(50, 1, 1536, 180, 100),  # alpha
-    Wanted(70, 6, 6144, 400, 110),  # alpha has room, but one large job there is enough; its quantum is too short
-    Wanted(90, 2, 512, 400, 170),  # the second long one
-    Wanted(110, 1, 512, 400, 100),  # a third long one: a guest, then it waits for the class
-    Wanted(130, 4, 1024, 180, 20),  # done in its quantum
-    Wanted(150, 12, 8192, 180, 30),  # others stop for it
+    Wanted(0, 6, 6144, 400, 250),  # large and long: alpha.
+    Wanted(10, 2, 1536, 180, 150),  # beta, where half a gigabyte of memory stays free.
+    Wanted(30, 2, 1024, 180, 120),  # processors on beta, but no memory: alpha.
+    Wanted(50, 1, 1536, 180, 100),  # alpha.
+    Wanted(70, 6, 6144, 400, 110),  # it fits on alpha, but one large job there is enough; its quantum is too short.
+    Wanted(90, 2, 512, 400, 170),  # the second long one.
+    Wanted(110, 1, 512, 400, 100),  # a third long one: a trial run, then it waits for the class.
+    Wanted(130, 4, 1024, 180, 20),  # done in its quantum.
+    Wanted(150, 12, 8192, 180, 30),  # others stop for it.
     Wanted(200, 4, 1024, 180, 30),
     Wanted(250, 16, 4096, 180, 30),
     Wanted(300, 3, 2048, 180, 90),
@@ -256,7 +256,7 @@ def lived_through(daemon: Daemon, jobs: tuple[Wanted, ...]) -> list[JobRecord]:
 
 
 def test_ten_minutes_of_real_processes_are_decided_as_their_replay(tmp_path: Path) -> None:
-    """Half a minute: jobs are scripts, victims stop by SIGSTOP; what happened, as a log, is decided again in the replay.
+    """Half a minute: jobs are scripts, SIGSTOP suspends preempted jobs; a replay of the resulting log decides the same.
 
     To the microsecond, as long as each event has a pass of its own.  What comes while the server is busy shares one pass (an
     acknowledgement never waits for a pass), so on a loaded machine a job goes on some milliseconds after the other has ended.
@@ -277,9 +277,9 @@ def test_ten_minutes_of_real_processes_are_decided_as_their_replay(tmp_path: Pat
 
 
 MALLEABLE = """
-trap '. "$QBATCH_ALLOCATION"; echo "$NCPUS" >> {told}' WINCH
+trap '. "$QBATCH_ALLOCATION"; echo "$NCPUS" >> {counts}' WINCH
 . "$QBATCH_ALLOCATION"
-echo "$NCPUS" >> {told}
+echo "$NCPUS" >> {counts}
 while [ ! -e {end} ]; do sleep 0.05; done
 """
 
@@ -302,9 +302,9 @@ def passes_of(daemon: Daemon) -> int:
     return int(next(line for line in text.splitlines() if line.startswith("qbatch_passes_total ")).split()[1])
 
 
-def told(directory: Path, number: int) -> list[int]:
-    """Return how many processors a script has been told that it has, in order."""
-    path = directory / f"told-{number}"
+def counts_seen(directory: Path, number: int) -> list[int]:
+    """Return the numbers of processors that a script has read, in order."""
+    path = directory / f"counts-{number}"
     return [int(line) for line in path.read_text(encoding="ascii").splitlines()] if path.exists() else []
 
 
@@ -321,12 +321,12 @@ def grown_and_shrunk(daemon: Daemon, order: list[int]) -> list[JobRecord]:
             (daemon.directory / f"end-{number}").touch()
             daemon.until(name, "F")
         else:
-            script = MALLEABLE.format(told=daemon.directory / f"told-{number}", end=daemon.directory / f"end-{number}")
+            script = MALLEABLE.format(counts=daemon.directory / f"counts-{number}", end=daemon.directory / f"end-{number}")
             names[submitted(daemon, number, TEN_MINUTES[number - 1], script, PATIENCE)] = number
         until(lambda made=made: passes_of(daemon) > made, "the pass that follows")
         until(
             lambda: all(
-                told(daemon.directory, names[job.id])[-1:] == [procs_now(job)]
+                counts_seen(daemon.directory, names[job.id])[-1:] == [procs_now(job)]
                 for job in daemon.jobs(*names).values() if job.state == "R"
             ),
             "scripts that know their processors",
@@ -337,7 +337,7 @@ def grown_and_shrunk(daemon: Daemon, order: list[int]) -> list[JobRecord]:
 
 @pytest.mark.parametrize("interval", [0, 1])
 def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, interval: int) -> None:
-    """Scripts are told of each change of their processors, and the replay of what happened has the same ones."""
+    """Scripts get a signal at each change of their processors, and the replay of what happened has the same changes."""
     (tmp_path / "machine.toml").write_text(machine_text(SCALE), encoding="utf-8")
     machine = parse_machine(machine_text(SCALE), "machine.toml")
     policy = f"equispatial:interval={interval}"
@@ -351,7 +351,7 @@ def test_malleable_processes_are_resized_as_in_their_replay(tmp_path: Path, inte
     assert sum(len(record.sizes) for record in records) >= 4
     for number, record in enumerate(records, start=1):
         sizes = [size for _, size in record.sizes]
-        assert told(tmp_path, number)[-len(sizes) :] == (sizes or told(tmp_path, number))
+        assert counts_seen(tmp_path, number)[-len(sizes) :] == (sizes or counts_seen(tmp_path, number))
     first = (records[0].submitted or 0) // 1_000_000 * 1_000_000
     schedule = run(history(records, first), machine, load_policy(policy))
     # A real job's work is no whole number of microseconds on the processors that it asked for: its end is rounded.

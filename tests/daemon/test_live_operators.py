@@ -83,7 +83,7 @@ def test_the_server_stops_in_each_manner(manner: str, tmp_path: Path) -> None:
         daemon.start()
         begun = {"quick": (1, 1, 0), "delay": (2, 1, 0), "immediate": (1, 1, 1)}[manner]
         if manner == "delay":
-            daemon.until(again, "R")  # again, beside the one that has run on
+            daemon.until(again, "R")  # again, next to the one that has run on
         if manner == "immediate":
             daemon.until(waits, "R")  # it has waited for longer than the one that was queued again
             assert daemon.jobs(once)[once].exit_status == 271

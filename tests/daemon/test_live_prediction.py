@@ -1,4 +1,4 @@
-"""Predicted run times on a live server: of a job that waits its prediction is told, and by whose jobs it is."""
+"""Predicted run times on a live server: a waiting job shows its prediction and the jobs of which user it comes from."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def suspended(daemon: Daemon, jobs: Iterable[str]) -> set[str]:
 
 
 def until_phase(daemon: Daemon, name: str, jobs: Iterable[str], seconds: float = 120.0) -> bool:
-    """Wait for a phase; tell whether it came before one of the jobs had ended, after which it may not come again."""
+    """Wait for a phase; return whether it came before one of the jobs had ended, after which it may not come again."""
     limit = time.monotonic() + seconds
     while phase(daemon) != name:
         assert time.monotonic() < limit, f"no {name} for {seconds} s"
@@ -109,7 +109,7 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
             assert len(times) == 60, queue
             last_of_others = max(seen[other][-1] for other in seen if other != queue)
             for run in runs_of(times):
-                if run[-1] < last_of_others:  # who is alone goes on
+                if run[-1] < last_of_others:  # a class that is alone goes on
                     assert run[-1] - run[0] < SLICES[queue] + 1.0, f"{queue} ran beyond its slice"
         assert len(runs_of(seen["medium"])) > 2
         spans = sorted((run[0], run[-1], queue) for queue, times in seen.items() for run in runs_of(times))
@@ -118,7 +118,7 @@ def test_scripts_stop_and_go_on_at_the_edges_of_the_slices(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("where", ["slice of long jobs", "slice of medium jobs", "switch"])
-def test_a_kill_in_any_phase_loses_nobody_and_leaves_nobody_stopped(tmp_path: Path, where: str) -> None:
+def test_a_kill_in_any_phase_loses_no_job_and_leaves_no_job_stopped(tmp_path: Path, where: str) -> None:
     draw = random.Random(where)
     daemon = Daemon(tmp_path, config=CONFIG).start()
     try:

@@ -38,7 +38,7 @@ def measured(daemon: Daemon, job: str) -> dict[str, str]:
         time.sleep(0.2)
 
 
-def test_the_use_of_a_real_job_is_told_everywhere(tmp_path) -> None:
+def test_the_use_of_a_real_job_is_reported_everywhere(tmp_path) -> None:
     with Daemon(tmp_path, config=REAL) as daemon:
         job = daemon.submit(WORK, directory=str(tmp_path))
         found = measured(daemon, job)

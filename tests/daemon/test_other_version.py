@@ -1,7 +1,7 @@
 """A directory of another version is refused by name, with a way out that works, and is left as it was.
 
 ``store-of-version-1.tar.xz`` holds what the version at commit 8d271a3 wrote: ``stopped``, a directory after ``qbatch down``;
-``killed``, one after ``kill -9``, whose database is still in its log; ``backup``, made with ``qbatch backup``.
+``killed``, one after ``kill -9``, of which the database is still in its log; ``backup``, made with ``qbatch backup``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_backup_of_another_version_is_refused(written: Path) -> None:
     assert not (written / "new").exists()
 
 
-def test_doctor_tells_of_it(written: Path) -> None:
+def test_doctor_reports_it(written: Path) -> None:
     (written / "stopped").chmod(0o700)
     done = command("doctor", "--state", str(written / "stopped"), code=1)
     assert f"wrong   store: {written}/stopped/qbatch.db {REFUSED}" in done.stdout

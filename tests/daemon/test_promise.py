@@ -146,12 +146,12 @@ def test_the_daemon_in_scaled_time_takes_them_too_and_a_kill_changes_nothing(pol
     assert rows(jobs, CALENDAR) == expected(schedule)
     promised = {int(job.extra["log_number"]): job.promised - CALENDAR for job in jobs if job.promised is not None}
     if policy in ("conservative", "qops"):
-        told = {
+        of_replay = {
             int(number): int(at)
             for number, at in zip(schedule.workload.number, schedule.promise, strict=True)
             if at >= 0
         }
-        assert promised == told
+        assert promised == of_replay
         late = [job.id for job in jobs if job.promised is not None and (job.started or 0) > job.promised]
         assert late == []
     assert np.all(schedule.start >= schedule.workload.submit)

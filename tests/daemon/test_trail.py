@@ -1,4 +1,4 @@
-"""What tracejob tells of a job: in order, with its trials, suspensions and resizes."""
+"""What tracejob prints of a job: in order, with its trials, suspensions and resizes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def test_trials_pauses_and_resizes_stand_between_start_and_end_in_order() -> Non
         exec_host="n1/0*4", exec_vnode="(n1:ncpus=4)", exit_status=0, resources={"ncpus": "4"},
         trials=((10, 20, 4, "n2/0*4"), (30, 30, 4, "n1/0*4")), pauses=((60, 70), (80, 90)), sizes=((55, 2), (65, 4)),
     )  # fmt: skip
-    told = [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90]
-    assert told == [
+    entries = [(entry.at, entry.text) for entry in trail_of(record) if entry.kind == "S" and 0 < entry.at < 90]
+    assert entries == [
         (10, "Job Run at request of Scheduler@s on trial on n2/0*4"),
         (20, "its quantum is over; queued again"),
         (30, "Job Run at request of Scheduler@s on trial on n1/0*4"),

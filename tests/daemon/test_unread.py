@@ -83,7 +83,7 @@ def grown(daemon: Daemon, before: int) -> int:
 
 
 @pytest.mark.parametrize("finished", ["no", "also"])
-def test_long_listings_that_nobody_reads_take_little_memory_and_give_it_back(daemon: Daemon, finished: str) -> None:
+def test_long_listings_that_no_client_reads_take_little_memory_and_give_it_back(daemon: Daemon, finished: str) -> None:
     before = memory(daemon)
     question = b'{"verb":"job-status","finished":"%s","limit":1000}' % finished.encode()
     clients = [deaf(daemon, question, 50) for _ in range(60)]
@@ -93,7 +93,7 @@ def test_long_listings_that_nobody_reads_take_little_memory_and_give_it_back(dae
     until(lambda: memory(daemon) < before + 10 * MB, "the memory comes back")
 
 
-def test_events_that_nobody_reads_are_there_once(daemon: Daemon) -> None:
+def test_events_that_no_client_reads_are_there_once(daemon: Daemon) -> None:
     before = memory(daemon)
     clients = [deaf(daemon, SUBSCRIBE) for _ in range(40)]
     with daemon.session() as session:
@@ -198,7 +198,7 @@ def test_long_answers_of_a_user_wait_until_enough_is_read() -> None:
         assert not unread.must_wait(other, is_long=True)
         await asyncio.sleep(0.2)
         assert asks.tried == 0
-        hanging[0].unread = LITTLE_OF_CONNECTION  # nobody tells that it has read
+        hanging[0].unread = LITTLE_OF_CONNECTION  # as if no client had read anything
         while not asks.tried:
             await asyncio.sleep(0.01)
         assert not unread.must_wait(asks, is_long=True)

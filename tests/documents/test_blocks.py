@@ -145,8 +145,8 @@ def test_a_file_for_another_program_can_be_read_by_it(block: Block) -> None:
 def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> None:
     (block,) = [block for block in every_block() if block.lines[0].startswith("-> ")]
     sent = [line[3:] for line in block.lines if line.startswith("-> ")]
-    told = {each["id"]: each for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))}
-    assert len(sent) + len(told) == len(block.lines)
+    answers = {each["id"]: each for each in (json.loads(line[3:]) for line in block.lines if line.startswith("<- "))}
+    assert len(sent) + len(answers) == len(block.lines)
     for line in sent:
         msgspec.json.decode(line.encode(), type=AnyRequest)
     heard: dict[int, dict[str, object]] = {}
@@ -157,12 +157,12 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
             connection.sendall(encode(line.encode()))
         while len(heard) < len(sent):
             heard.update({each["id"]: each for each in map(json.loads, splitter.feed(connection.recv(1 << 16)))})
-    job = told[7]["result"]["job"]
+    job = answers[7]["result"]["job"]
     assert re.fullmatch(r"\d+\.qbatch", job)
     heard[7]["result"]["job"] = job  # type: ignore[index]
-    assert heard == {number: told[number] for number in heard}
-    for number in told.keys() - heard.keys():
-        error = msgspec.convert(told[number]["error"], ErrorRecord)
+    assert heard == {number: answers[number] for number in heard}
+    for number in answers.keys() - heard.keys():
+        error = msgspec.convert(answers[number]["error"], ErrorRecord)
         assert (error.code, error.pbs, error.exit) == ("not-permitted", 15007, 7)
 
 
@@ -170,7 +170,7 @@ def test_the_frames_of_the_protocol_are_those_of_a_daemon(tmp_path: Path) -> Non
     "block", [block for block in every_block() if block.language == "sh" and not block.file], ids=lambda block: block.name
 )
 def test_a_job_script_runs(block: Block, tmp_path: Path) -> None:
-    """On a server whose policy resizes jobs, which is what the scripts of the documents show."""
+    """It runs on a server with a policy that resizes jobs, which is what the scripts of the documents show."""
     with Daemon(tmp_path, "--policy", "equispatial", "--procs", "16") as daemon:
         (tmp_path / "job.sh").write_text(block.text + "echo has $NCPUS\n", encoding="utf-8")
         job = daemon.run("qsub", "-N", "resized", "-j", "oe", "-W", "block=true", "job.sh").stdout.split(".")[0]

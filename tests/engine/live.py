@@ -76,13 +76,13 @@ def pairs(*more: str) -> list[tuple[str, str]]:
 
 
 def takes(name: str, machine: Machine) -> bool:
-    """Tell whether a policy works on a machine."""
+    """Return whether a policy works on a machine."""
     entry = POLICIES.get(name.partition(":")[0])
     return entry is None or entry.takes(machine)
 
 
 class Turn:
-    """Whose turn it is, for :class:`Slices`."""
+    """The class that has its turn, for :class:`Slices`."""
 
     def __init__(self) -> None:
         self.order: list[int] = []

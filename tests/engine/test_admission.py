@@ -57,7 +57,7 @@ def test_a_reason_that_no_record_could_hold_is_refused_loudly(why: Reason) -> No
 
 
 class Saying(Script):
-    """Says what it is told to say."""
+    """A policy that answers what the test gave it."""
 
     def __init__(self, said: object) -> None:
         super().__init__([])
@@ -163,7 +163,7 @@ def test_what_could_never_run_is_quoted_by_admission() -> None:
     assert quote.reason.code == "too-wide"
 
 
-def test_who_has_no_quote_or_does_not_see_the_job_cannot_say() -> None:
+def test_a_policy_without_a_quote_or_that_does_not_see_the_job_cannot_say() -> None:
     assert Engine(one_host(4), Silent()).quote(ask(1, 1)) is None
     machine = Machine((Host("a", 4), Host("b", 2)))
     engine = Engine(machine, Bounded(), is_audited=True)

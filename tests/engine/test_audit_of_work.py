@@ -25,7 +25,7 @@ SECOND = 1_000_000
 
 
 class Script:
-    """A policy that does at each instant what it was told to do then."""
+    """A policy that does at each instant what the test wrote down for it."""
 
     def __init__(self, **at: list[object]) -> None:
         self.at = at

@@ -1,4 +1,4 @@
-"""Hosts close and open under every policy: nothing starts there, nobody is lost, everyone runs in the end."""
+"""Hosts close and open under every policy: nothing starts there, no job is lost, every job runs in the end."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def test_everything_closed_parks_everyone(name: str) -> None:
 
 
 @pytest.mark.parametrize("machine", [THREE, MACHINES["hosts without memory"]], ids=["pool", "hosts"])
-def test_a_promise_that_a_closing_breaks_stays_told_and_is_recorded(machine: Machine) -> None:
+def test_a_promise_that_a_closing_breaks_stays_announced_and_is_recorded(machine: Machine) -> None:
     engine = Engine(machine, load_policy("conservative"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 10), submitted(2, 5, 10), submitted(3, 5, 10), submitted(4, 5, 10)])
-    told = engine.promise_to(3)
-    assert told is not None
+    promised = engine.promise_to(3)
+    assert promised is not None
     engine.handle(1 * SECOND, [HostClosed(1)])
     engine.handle(10 * SECOND, [Finished(0)])
-    assert engine.promise_to(3) == told
+    assert engine.promise_to(3) == promised
     done = engine.handle(50 * SECOND, [HostOpened(1)])
     assert [action.at for action in done.actions if isinstance(action, Promise)] == []
     ends = dict.fromkeys((1, 2, 3))

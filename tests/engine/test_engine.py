@@ -318,7 +318,7 @@ def test_a_job_that_outlives_its_estimate_ends_one_second_from_now_again_and_aga
         assert (ends[:count].tolist(), amounts[:count].tolist(), count) == ([now + SECOND], [1], 1)
 
 
-def test_another_policy_takes_over_what_runs_and_waits_and_is_told_to_plan_anew() -> None:
+def test_another_policy_takes_over_what_runs_and_waits_and_plans_anew() -> None:
     engine = engine_with([Start(0), Promise(1, 50), WakeAt(50)])
     engine.handle(0, [job(3, number=1), job(2, number=2)])
     other = Script([], [Start(1)])

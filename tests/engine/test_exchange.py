@@ -1,4 +1,4 @@
-"""Policies exchanged while jobs run, wait, have quanta and are suspended: nobody is lost, nothing is overcommitted."""
+"""Policies exchanged while jobs run, wait, have quanta and are suspended: no job is lost, nothing is overcommitted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def runs(seeds: range, kind: str) -> list[Exchanging]:
 
 @pytest.mark.parametrize("kind", ["hosts", "classes", "pool"])
 def test_every_job_ends_whatever_policies_follow_each_other(kind: str) -> None:
-    """The engine checks each action, the audit each round, the calendar that nobody waits at the end."""
+    """The engine checks each action, the audit each round, the calendar that no job waits at the end."""
     found = runs(range(300), kind)
     assert sum(each.exchanges for each in found) > 1000
     assert sum(each.with_suspended for each in found) > 20
@@ -84,7 +84,7 @@ MACHINES = {"pool": one_host(4), "host": Machine((Host("n1", 4, 1 << 30),), sing
 
 
 def after(engine: Engine, seconds: int, *events: object) -> set[int]:
-    """Let the engine pass an instant, and its timers before; return who runs."""
+    """Let the engine pass an instant, and its timers before; return the jobs that run."""
     at = seconds * 1_000_000
     while (timer := engine.next_timer()) is not None and timer < at:
         engine.handle(timer, [])
@@ -97,7 +97,7 @@ def wide(number: int, at: int, seconds: int, procs: int = 4) -> Submitted:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_who_stood_still_under_another_policy_is_followed_at_once_by_a_plan(machine: str) -> None:
+def test_a_job_that_was_suspended_under_another_policy_is_followed_at_once_by_a_plan(machine: str) -> None:
     """It ends before its estimate, and after the instant at which it would have ended had it not stood still."""
     engine = Engine(MACHINES[machine], load_policy("immediate:inner=easy,protect=0"), is_audited=True)
     after(engine, 0, wide(0, 0, 100))
@@ -108,7 +108,7 @@ def test_who_stood_still_under_another_policy_is_followed_at_once_by_a_plan(mach
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_who_was_resized_under_another_policy_gives_back_what_he_has(machine: str) -> None:
+def test_a_job_that_was_resized_under_another_policy_gives_back_what_it_has(machine: str) -> None:
     engine = Engine(MACHINES[machine], load_policy("equispatial"), is_audited=True)
     assert after(engine, 0, wide(0, 0, 100), wide(1, 0, 300)) == {0, 1}  # on two processors each
     engine.exchange_policy(load_policy("conservative"))
@@ -118,7 +118,7 @@ def test_who_was_resized_under_another_policy_gives_back_what_he_has(machine: st
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_who_outlives_his_estimate_in_his_quantum_moves_the_plan_behind_him(machine: str) -> None:
+def test_a_job_that_outlives_its_estimate_in_its_quantum_moves_the_plan_behind_it(machine: str) -> None:
     engine = Engine(MACHINES[machine], load_policy("immediate:inner=conservative,protect=0"), is_audited=True)
     after(engine, 0, wide(0, 0, 100))
     second = Job(number=1, submit=10_000_000, procs=2, estimate=100_000_000, is_rerunnable=False)  # gets no quantum
@@ -130,7 +130,7 @@ def test_who_outlives_his_estimate_in_his_quantum_moves_the_plan_behind_him(mach
     assert after(engine, 124, Finished(0)) == {1}
 
 
-def test_a_policy_that_shares_hosts_among_all_does_not_take_over_who_is_on_disk_without_memory() -> None:
+def test_a_policy_that_shares_hosts_among_all_does_not_take_over_jobs_on_disk_without_memory() -> None:
     """Together they may ask for more memory than the hosts have."""
     engine = Engine(Machine((Host("a", 4, 1000),)), load_policy("scojo"), is_audited=True)
     second, hour = 1_000_000, 3600 * 1_000_000

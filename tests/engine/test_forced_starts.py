@@ -1,4 +1,4 @@
-"""Starts that an operator forces, under every policy: room is checked, everything runs once, the audit holds."""
+"""Starts that an operator forces, under every policy: free resources are checked, everything runs once, the audit holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = (
 
 
 class Forcing(Calendar):
-    """A calendar whose operator starts a waiting job now and then, in a pass of its own, as the daemon does."""
+    """A calendar with an operator that starts a waiting job now and then, in a pass of its own, as in the daemon."""
 
     def __init__(self, work: Workload, machine: Machine, policy: str, draw: random.Random) -> None:
         super().__init__(work, machine, load_policy(policy), is_audited=True)
@@ -53,7 +53,7 @@ def test_every_job_runs_once_and_the_audit_holds(policy: str) -> None:
                 schedule = calendar.run(calendar.look)
                 assert schedule.ran.sum() + len(schedule.rejected) == len(work), seed
                 forced += calendar.forced
-    # These leave no job waiting for which there is room, in these few runs.
+    # In these few runs these policies leave no job waiting that would fit.
     assert forced or policy in ("lsf", "equispatial", "soon")
 
 
@@ -61,7 +61,7 @@ def submitted(number: int, procs: int, estimate: int) -> Submitted:
     return Submitted(Job(number=number, submit=0, procs=procs, estimate=estimate))
 
 
-def test_a_forced_start_goes_before_the_policy_and_where_it_is_told() -> None:
+def test_a_forced_start_goes_before_the_policy_and_to_the_hosts_it_names() -> None:
     engine = Engine(MACHINES["spanned hosts"], load_policy("fcfs"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 100), submitted(2, 8, 100), submitted(3, 1, 50)])
     assert sorted(engine.view().running) == [0]
@@ -75,14 +75,14 @@ def test_a_forced_start_goes_before_the_policy_and_where_it_is_told() -> None:
     assert engine.handle(100, [Finished(0), Finished(2)]).actions == (Start(1, (Chunk(0, 3), Chunk(1, 4), Chunk(2, 1))),)
 
 
-def test_a_forced_start_without_room_is_refused_as_one_of_the_policy() -> None:
+def test_a_forced_start_that_does_not_fit_is_refused_as_one_of_the_policy() -> None:
     engine = Engine(one_host(8), load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 5, 100), submitted(2, 8, 100)])
     with pytest.raises(DecisionError, match="has 3 processors free"):
         engine.handle(0, [Forced(1, (Chunk(0, 8),))])
 
 
-def test_nowhere_is_room_for_a_job_whose_hosts_are_closed() -> None:
+def test_a_job_fits_nowhere_when_its_hosts_are_closed() -> None:
     engine = Engine(MACHINES["hosts with memory"], load_policy("easy"), is_audited=True)
     engine.handle(0, [submitted(1, 8, 100), submitted(2, 8, 100), HostClosed(0)])
     assert engine.parked == (0, 1)

@@ -11,7 +11,7 @@ from tests.golden.table import FILE, line_of, read
 
 
 def main() -> int:
-    """Compare or write, and tell the exit code."""
+    """Compare or write, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the file in place of comparing with it")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases with TEXT in their line (not with --write)")

@@ -1,4 +1,4 @@
-"""The commands beside the library: the same question asked of both."""
+"""The commands next to the library: the same question asked of both."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def _members(thing: type) -> list[str]:
             found.append(f"attribute {name}: {noted[name]}")
         else:
             getter = getattr(kind, "fget", None) or getattr(kind, "func", None)
-            told = f": {getter.__annotations__.get('return')}" if getter else ""
+            annotation = f": {getter.__annotations__.get('return')}" if getter else ""
             can_set = isinstance(kind, property) and kind.fset is not None
-            found.append(f"{'property' if getter else 'attribute'} {name}{told}{' (can be set)' if can_set else ''}")
+            found.append(f"{'property' if getter else 'attribute'} {name}{annotation}{' (can be set)' if can_set else ''}")
     return found
 
 

@@ -80,7 +80,7 @@ def test_what_really_happened_is_a_side_too(tmp_path: Path) -> None:
         qb.compare(tmp_path / "done.swf")
 
 
-def test_bare_job_rows_are_told_their_machine(tmp_path: Path) -> None:
+def test_bare_job_rows_are_given_their_machine(tmp_path: Path) -> None:
     for policy in ("easy", "fcfs"):
         qbatch("replay", DEMO, "-p", policy, "--first", "300", "--jobs", str(tmp_path / f"{policy}.csv"), "--quiet")
     a, b = tmp_path / "easy.csv", tmp_path / "fcfs.csv"
@@ -88,7 +88,7 @@ def test_bare_job_rows_are_told_their_machine(tmp_path: Path) -> None:
     assert any("procs=N" in note for note in qb.compare(a, b).notes)
 
 
-def test_mistakes_are_told_in_the_words_of_the_function(kept: Path) -> None:
+def test_mistakes_are_reported_in_the_words_of_the_function(kept: Path) -> None:
     result = qb.replay(TINY, ["fcfs", "easy", "conservative"])
     for arguments, words in (
         (lambda: qb.compare(result), r"tiny\.txt: holds fcfs, easy, conservative; name B too"),

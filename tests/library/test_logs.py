@@ -74,7 +74,7 @@ def test_a_log_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("written", "said"),
     [
         ("--from 'x': neither", "since 'x': neither"),
         ("say how many with --procs N", "say how many with procs=N"),
@@ -85,8 +85,8 @@ def test_a_log_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         ("a--b and x--yes stay", "a--b and x--yes stay"),
     ],
 )
-def test_messages_speak_of_arguments(told: str, said: str) -> None:
-    assert in_arguments(told) == said
+def test_messages_speak_of_arguments(written: str, said: str) -> None:
+    assert in_arguments(written) == said
 
 
 def test_a_log_is_a_data_frame_and_a_data_frame_is_a_log() -> None:

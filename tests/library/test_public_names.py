@@ -157,7 +157,7 @@ def test_a_users_program_is_checked_strictly(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command, *settings], cwd=tmp_path, capture_output=True, text=True, env={"MYPYPATH": str(ROOT), "PATH": ""}, check=False
     )
-    told = done.stdout.splitlines()
-    assert [line for line in told if line.startswith("user.py")] == [], done.stdout + done.stderr
+    printed = done.stdout.splitlines()
+    assert [line for line in printed if line.startswith("user.py")] == [], done.stdout + done.stderr
     for number, (line, words) in enumerate(WRONG.items(), 2):
-        assert any(each.startswith(f"wrong.py:{number}: error") and words in each for each in told), (line, told)
+        assert any(each.startswith(f"wrong.py:{number}: error") and words in each for each in printed), (line, printed)

@@ -36,11 +36,11 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_record_is_that_of_the_command(name: str) -> None:
     words, arguments = OPTIONS[name]
-    told = document("replay", DEMO, *words, "--quiet")
+    printed = document("replay", DEMO, *words, "--quiet")
     ours = dict(qb.replay(DEMO, **arguments).document)
-    assert told.pop("command")[:2] == ["qbatch", "replay"]
+    assert printed.pop("command")[:2] == ["qbatch", "replay"]
     assert ours.pop("command")[:2] == ["qbatch.replay", DEMO]
-    assert ours == told
+    assert ours == printed
     assert ours["results"][0]["metrics"]["jobs"] > 0
 
 
@@ -49,10 +49,10 @@ def test_hosts_classes_and_memory(tmp_path: Path) -> None:
     qb.write_log(month, tmp_path / "month.swf")
     words = ["replay", str(tmp_path / "month.swf"), "--machine", "origin2000", "--first", "150", "-p", "lxfw-backfill"]
     words += ["-p", "lsf"]
-    told = document(*words, "--quiet")
+    printed = document(*words, "--quiet")
     ours = qb.replay(tmp_path / "month.swf", ["lxfw-backfill", "lsf"], machine="origin2000", first=150)
     again = qb.replay(month, ["lxfw-backfill", "lsf"], machine=qb.machine("origin2000"), first=150)
-    assert [each["metrics"] for each in told["results"]] == list(ours.metrics.values())
+    assert [each["metrics"] for each in printed["results"]] == list(ours.metrics.values())
     assert dict(again.metrics) == dict(ours.metrics)
     notes = [line.removeprefix("note: ") for line in qbatch(*words).stderr.splitlines() if line.startswith("note: ")]
     for theirs, words_of_ours in ((" (--skipped FILE lists them)", ""), ("--no-kill", "kill=False")):
@@ -68,11 +68,11 @@ def test_deadlines_come_with_the_log_or_from_a_file(tmp_path: Path) -> None:
     qbatch("transform", DEMO, *steps, "--seed", "5", "-o", str(tmp_path / "b.swf"), "--deadlines", str(tmp_path / "b.csv"))
     for end in ("swf", "csv"):
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
-    told = document("replay", str(tmp_path / "b.swf"), "--deadlines", str(tmp_path / "b.csv"), "-p", "qops", "--quiet")
+    printed = document("replay", str(tmp_path / "b.swf"), "--deadlines", str(tmp_path / "b.csv"), "-p", "qops", "--quiet")
     for log, deadlines in ((made, None), (tmp_path / "a.swf", tmp_path / "a.csv")):
         ours = qb.replay(log, "qops", deadlines=deadlines)
-        assert ours.metrics["qops"] == told["results"][0]["metrics"]
-        assert ours.document["deadlines"] == told["deadlines"] > 0
+        assert ours.metrics["qops"] == printed["results"][0]["metrics"]
+        assert ours.document["deadlines"] == printed["deadlines"] > 0
     with pytest.raises(qb.UsageError, match=r"deadlines .*a\.csv: the log has deadlines of its own"):
         qb.replay(made, "qops", deadlines=tmp_path / "a.csv")
     with pytest.raises(qb.UsageError, match="add deadlines=FILE"):
@@ -168,7 +168,7 @@ def test_a_log_that_is_not_there_is_an_input_error() -> None:
         qb.replay("missing.swf")
 
 
-def test_a_log_that_does_not_say_its_machine_is_told_which_argument(tmp_path: Path) -> None:
+def test_for_a_log_that_does_not_say_its_machine_the_argument_is_named(tmp_path: Path) -> None:
     (tmp_path / "bare.txt").write_text("0 10 2 20\n5 10 1 20\n", encoding="utf-8")
     with pytest.raises(qb.InputError, match="say how many with procs=N"):
         qb.replay(tmp_path / "bare.txt")
@@ -183,7 +183,7 @@ def test_a_log_read_once_is_not_changed_by_replays() -> None:
     assert repr(log) == "<Log traces/demo-128.swf: 2,000 jobs for 128 processors, 23.5 days>"
 
 
-def test_progress_is_silent_where_nobody_looks(
+def test_progress_is_silent_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)

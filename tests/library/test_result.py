@@ -70,9 +70,9 @@ def test_metrics_have_units_and_meanings(demo: qb.ReplayResult) -> None:
 
 
 def test_a_breakdown_is_that_of_the_command(demo: qb.ReplayResult) -> None:
-    told = document("replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet")
+    printed = document("replay", DEMO, "-p", "easy", "--first", "400", "--warmup", "1d", "--by", "size", "--quiet")
     rows = demo["easy"].breakdown("size").to_pylist()
-    groups = told["results"][0]["by"]["size"]
+    groups = printed["results"][0]["by"]["size"]
     assert [(row["label"], row["jobs"]) for row in rows] == [(str(each["label"]), each["jobs"]) for each in groups]
     for row, group in zip(rows, groups, strict=True):
         assert row["wait_mean_s"] == group["metrics"]["wait_mean_s"]
@@ -261,7 +261,7 @@ print(result, qbatch.compare(result["fcfs"], result["easy"]))
     assert done.stdout.startswith("<ReplayResult tiny.txt: 12 jobs on 8 processors; mean wait: fcfs ")
 
 
-def test_metrics_are_measured_where_nobody_told_them(tmp_path: Path) -> None:
+def test_metrics_are_measured_where_they_are_not_given(tmp_path: Path) -> None:
     qbatch("replay", DEMO, "-p", "easy", "--jobs", str(tmp_path / "jobs.csv"), "--quiet")
     read = qb.read_result(tmp_path / "jobs.csv", procs=128)
     whole = qb.replay(DEMO, "easy")

@@ -1,1 +1,1 @@
-"""Tests of the metrics room and of ``qbatch metrics``."""
+"""Tests of :mod:`qbatch.metrics` and of ``qbatch metrics``."""

@@ -1,4 +1,4 @@
-"""Finished runs for the tests of this room: from the oracle's schedulers, or from a few plain numbers."""
+"""Finished runs for the tests of this package: from the oracle's schedulers, or from a few plain numbers."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -30,7 +30,7 @@ NOT_IN_ORACLE = {"jobs", "immediate_share", "queue_max"}
 
 NAMES = [metric.name for metric in METRICS]
 ALWAYS = [name for name in NAMES if not name.startswith(("rejected_", "parent", "predict", "underpredict", "estimate_"))]
-"""What is told of every run; the others only where a job was refused, is a task of a parent, or had its run time predicted."""
+"""The metrics that every run has; others need a job that was refused, is a task of a parent, or had its run time predicted."""
 
 
 def assert_as_oracle(rows: list[Row], procs_total: int) -> None:

@@ -23,14 +23,14 @@ def schedule_of(seed: int, policy: str = "predicted") -> Schedule:
 
 
 def test_they_are_those_of_the_jobs_one_by_one() -> None:
-    told = 0
+    measured = 0
     for seed in range(60):
         schedule = schedule_of(seed)
         figures = measure(schedule)
         if schedule.predicted is None:
             assert not [name for name in figures if "predict" in name]
             continue
-        told += 1
+        measured += 1
         work, count = schedule.workload, len(schedule)
         errors, of_expected, of_estimates, short = [], [], [], 0
         for row in range(count):
@@ -48,7 +48,7 @@ def test_they_are_those_of_the_jobs_one_by_one() -> None:
         assert figures["prediction_accuracy_mean"] == pytest.approx(sum(of_expected) / count, rel=1e-12)
         assert figures["estimate_accuracy_mean"] == pytest.approx(sum(of_estimates) / count, rel=1e-12)
         assert figures["underprediction_share"] == short / count
-    assert told > 20
+    assert measured > 20
 
 
 def test_zero_is_met_by_zero_and_missed_by_all_else() -> None:
@@ -62,7 +62,7 @@ def test_a_run_without_predictions_has_none() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_job_rows_tell_them_and_give_the_same_metrics(tmp_path: Path, suffix: str) -> None:
+def test_job_rows_show_them_and_give_the_same_metrics(tmp_path: Path, suffix: str) -> None:
     schedule = next(found for found in map(schedule_of, range(20)) if found.predicted is not None and len(found) > 9)
     for each in (schedule, replace(schedule, predicted=None)):
         out = BytesIO()

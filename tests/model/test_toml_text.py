@@ -66,7 +66,7 @@ def test_what_the_reader_of_toml_chokes_on_is_refused_too(value: str, why: str) 
         ("[pool]\n[pool.machine]\na = 1\n[pool.machine]\n", "[[pool.machine]]"),
     ],
 )
-def test_a_table_that_is_there_twice_is_told_to_be_one_of_several(text: str, hint: str) -> None:
+def test_for_a_table_that_is_there_twice_a_list_of_tables_is_proposed(text: str, hint: str) -> None:
     with pytest.raises(InputError) as error:
         TomlText(text, "a.toml")
     assert str(error.value).endswith(f"; if there are several, each begins with {hint}")

@@ -43,19 +43,19 @@ class Outcome:
 
 @dataclass
 class Placed:
-    """A job that holds memory on a host: in full, or as the guest of a quantum."""
+    """A job that holds memory on a host: in full, or for the trial run of its quantum."""
 
     job: Job
     host: int
     memory: int
-    left: int  # work that is left
-    procs: int = 0  # now; 0: it stands still
-    executed: int = 0  # time with processors
-    debt: object = None  # what it would have had, less what it had; None: nothing is owed (any more)
-    share: int = 0  # its water-fill share
-    leaves: object = None  # a guest: when its quantum ends, unless its work is done before
-    is_long: bool = False  # it has executed for more than 50 hours, and is to have all
-    is_squeezing: bool = False  # a guest for which the others shrank
+    left: int  # work that is left.
+    procs: int = 0  # now; 0: it stands still.
+    executed: int = 0  # time with processors.
+    debt: object = None  # what it would have had, less what it had; None: nothing is owed (any more).
+    share: int = 0  # its water-fill share.
+    leaves: object = None  # of a trial run: when its quantum ends, unless its work is done before.
+    is_long: bool = False  # it has executed for more than 50 hours, and is to have all.
+    is_squeezing: bool = False  # a trial run for which the others shrank.
 
 
 @dataclass
@@ -93,8 +93,8 @@ class EQspatial:
         self.placed = []
         self.outcome = {j.sequence: Outcome() for j in jobs}
         self.divided = [None] * len(hosts)  # the last repartition
-        self.is_dirty = [False] * len(hosts)  # somebody came or went since
-        self.is_forced = [False] * len(hosts)  # a guest came or went: at once
+        self.is_dirty = [False] * len(hosts)  # a job came or went since
+        self.is_forced = [False] * len(hosts)  # a trial run came or went: at once
 
     def count(self, what, n=1):
         if n:
@@ -113,7 +113,7 @@ class EQspatial:
 
     def shares(self, host, also=None):
         """The water-fill share of every job of a host by sequence, with another job there if `also` is one."""
-        # READING: guests in the water-fill: (a) what a guest has is not there for the others to share; (b) a guest is one
+        # READING: trial runs in the water-fill: (a) what a trial run has is not there for the others to share; (b) it is one
         # of the jobs that share.  Chosen: (a), for what a waiting job would have had as for what a job has.
         cpus = self.hosts[host].cpus - sum(p.procs for p in self.on(host) if p.leaves is not None)
         sharing = [p.job for p in self.on(host) if p.leaves is None]
@@ -124,13 +124,13 @@ class EQspatial:
 
     def ratio(self, host, job):
         size = self.hosts[host].cpus
-        # READING: a guest: (a) is one of "the jobs currently running on the host"; (b) is none.  Chosen: (a), literally.
+        # READING: a trial run: (a) is one of "the jobs currently running on the host"; (b) is none.  Chosen: (a), literally.
         requested = job.procs + sum(p.job.procs for p in self.on(host))
         shares = self.shares(host)
         for p in self.on(host):
             if p.debt is not None:
-                # READING: the extra processors of who cannot have all that it asks for (now): (a) what it has above its share
-                # ("during the time that the job is given extra processors"); (b) its request - its share.  Chosen: (a).
+                # READING: the extra processors of a job that cannot have all that it asks for (now): (a) what it has above its
+                # share ("during the time that the job is given extra processors").  (b) its request - its share.  Chosen: (a).
                 size -= max(p.procs - shares[p.job.sequence], 0)
         return Fraction(size, requested)
 
@@ -212,8 +212,8 @@ class EQspatial:
     def leave(self, p):
         self.placed.remove(p)
         self.is_dirty[p.host] = True
-        # READING: when a guest for which others shrank goes, (a) they have their processors back at once (3.4: "then resume
-        # victims"), whatever the interval; (b) the interval counts.  Chosen: (a).
+        # READING: when a trial run for which others shrank ends, (a) they have their processors back at once (3.4: "then resume
+        # them"), whatever the interval; (b) the interval counts.  Chosen: (a).
         if p.is_squeezing:
             self.is_forced[p.host] = True
 
@@ -293,9 +293,9 @@ class EQspatial:
         memory = min(job.memory, self.initial_memory)
         good = []
         for host in range(len(self.hosts)):
-            guests = sum(p.job.procs for p in self.on(host) if p.leaves is not None)
+            trials = sum(p.job.procs for p in self.on(host) if p.leaves is not None)
             others = sum(p.leaves is None for p in self.on(host))
-            if self.free_memory(host) >= memory and guests + others + job.procs <= self.hosts[host].cpus:
+            if self.free_memory(host) >= memory and trials + others + job.procs <= self.hosts[host].cpus:
                 good.append(host)
         if not good:
             self.count("no_quantum")
@@ -306,7 +306,7 @@ class EQspatial:
             host = min(idle, key=lambda h: (self.unallocated(h), h))
             self.count("quantum_on_idle")
         else:
-            # READING: who has no victims to suspend lets the others shrink, at once, whatever the interval.
+            # READING: a job that has no others to preempt lets them shrink, at once, whatever the interval.
             host = self.widest(job, good)
             self.is_forced[host] = True
             self.count("quantum_shrinks")
@@ -345,7 +345,7 @@ class EQspatial:
                 self.outcome[p.job.sequence].start = self.now
 
     def partition(self, host):
-        """Processors by sequence: guests and who is to have all he asks for first, the others by water-filling."""
+        """Processors by sequence: first trial runs and jobs that are to have all they ask for, the others by water-filling."""
         procs = {}
         rest = self.hosts[host].cpus
         sharing = self.on(host)
@@ -354,9 +354,9 @@ class EQspatial:
                 procs[p.job.sequence] = p.job.procs
                 rest -= p.job.procs
                 sharing.remove(p)
-        # READING: several who are to have all: (a) they share equally what leaves one processor to every other job, so that
-        # nobody is favoured and has less than his share; (b) in order of arrival.  Chosen: (a).  With more jobs than processors
-        # ("provided every other job on the host keeps >= 1") nobody has more than the others.
+        # READING: several jobs that are to have all: (a) they share equally what leaves one processor to every other job, so that
+        # no favoured job has less than its share; (b) in order of arrival.  Chosen: (a).  With more jobs than processors
+        # ("provided every other job on the host keeps >= 1") no job has more than the others.
         favoured = [p for p in sharing if p.debt is not None or p.is_long]
         if rest >= len(sharing):
             sharing = [p for p in sharing if p not in favoured]

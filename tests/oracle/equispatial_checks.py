@@ -121,21 +121,21 @@ TICK = 0.000001
 HAND_CASES = {
     # Job 1 is alone from 0 on; the next division by the interval is at 1200.  Job 2 finds 2 GB where it asks for 2.5: a quantum,
     # for which job 1 shrinks to 1, at once.  At 120 job 1 has its 3 back, at once: 300 + 20 of 540 are done, 220 / 3 = 73.3...
-    "a guest gives back what it took": (
+    "a trial run gives back what it took": (
         [host(4, 3)],
         [job(1, 0, 3, 180, 1), job(2, 100, 3, 20, 2.5)],
         {"interval": 1200},
         {1: [(0, 100, 3, 0), (100, 120, 1, 0), (120, 193.333334, 3, 0)], 2: [(100, 120, 3, 0)]},
     ),
-    # Divided at 0; at 10 job 2 takes the 4 that are idle, at 50 job 1 leaves 4.  The guest of 60 takes 3 of them: nothing is
+    # Divided at 0; at 10 job 2 takes the 4 that are idle, at 50 job 1 leaves 4.  The trial run of 60 takes 3 of them: nothing is
     # divided for that.  Job 2 has its 6 at 300: 290 * 4 = 1160 of 1200 are done, 40 / 6 = 6.6...
-    "a guest on idle processors is no reason to divide": (
+    "a trial run on idle processors is no reason to divide": (
         [host(8, 5)],
         [job(1, 0, 4, 50), job(2, 10, 6, 200, 4), job(3, 60, 3, 30, 5)],
         {"interval": 300},
         {1: [(0, 50, 4, 0)], 2: [(10, 300, 4, 0), (300, 306.666667, 6, 0)], 3: [(60, 90, 3, 0)]},
     ),
-    # The guest of 10 uses 2 GB, more than 1: its quantum ends where it begins.  From 100 on it has all the 3 that it asks for.
+    # The trial run of 10 uses 2 GB, more than 1: its quantum ends where it begins.  From 100 on it has all the 3 it asks for.
     "a quantum with too much memory takes no time": (
         [host(4, 5)],
         [job(1, 0, 4, 100, 4), job(2, 10, 3, 30, 2, 2)],
@@ -171,7 +171,7 @@ HAND_CASES = {
     # Job 1 goes to host 1 (fewest idle), job 2 to host 0.  Job 3 has no memory: 2 are idle on both: its quantum is on host 0 and
     # is thrown away.  It waits until 270 and is owed its share of 2, which is all that it asks for.  On host 1 it has 2 and its
     # share is 2: nothing extra.  Job 4 of the same instant: 7/10 or 5/7: host 1, where it has 3: 150 s.
-    "who has just come has a share": (
+    "a job that has just come has a share": (
         [host(7, 5), host(5, 5)],
         [job(1, 0, 3, 270, 4), job(2, 0, 5, 630, 4), job(3, 0, 2, 720, 4), job(4, 270, 5, 90)],
         {},
@@ -203,7 +203,7 @@ HAND_CASES = {
     # Job 1 asks for 2, which is its share of 4, for 70 h.  At 60 h job 2 has executed for 50 hours and may have all; but job 1
     # is long itself, and keeps its 2: of 4 for requests of 2 and 4 it has 2.  Job 2 has 120 of 160 processor-hours on 2 by
     # 70 h, and 40 on 4: 10 h.
-    "who is long keeps what he asks for": (
+    "a long job keeps what it asks for": (
         [host(4, 1)],
         [job(1, 0, 2, 70 * HOURS), job(2, 10 * HOURS, 4, 40 * HOURS)],
         {"is_over50": True},

@@ -1,15 +1,15 @@
 """FCFS, EASY, K reservations and conservative backfilling, by brute force.
 
-Integer microseconds throughout. Nothing is kept that can be computed again: the free processors
-are counted from the running jobs, the future is rebuilt from a plain list of bookings whenever
-somebody asks, and the earliest start is found by trying every instant at which something changes.
+Integer microseconds throughout. Nothing is kept that can be computed again. The free processors
+are counted from the running jobs. The future is rebuilt from a plain list of bookings whenever
+it is needed. The earliest start is found by trying every instant at which something changes.
 
 One turn of the loop in `_simulate` is one round of one instant: completions by sequence, timers,
 arrivals by sequence, one pass. The next turn takes the earliest instant at which anything is due.
-When the pass started a job of zero length, that is the same instant again: so further rounds need
+When the pass started a job of zero length, that is the same instant again. So further rounds need
 no code of their own, and such a job holds its processors until the next round takes them back.
 
-Readings, where the words leave room:
+Readings, where the rules leave a choice:
 
 * A running job books `[start, start + estimate)` for EASY and the K reservations (a zero estimate
   books nothing, though its processors are taken until it ends), and `max(estimate, 1 s)` for the
@@ -52,12 +52,12 @@ class Outcome:
 
 
 def fcfs(jobs: Sequence[Job], procs: int) -> list[Outcome]:
-    """First come, first served: nobody overtakes."""
+    """First come, first served: no job overtakes another."""
     return _simulate(jobs, procs, _Fcfs())
 
 
 def easy(jobs: Sequence[Job], procs: int) -> list[Outcome]:
-    """EASY backfilling: nobody delays the head of the queue (Feitelson and Weil 1998, Fig. 5)."""
+    """EASY backfilling: no job delays the head of the queue (Feitelson and Weil 1998, Fig. 5)."""
     return _simulate(jobs, procs, _Easy())
 
 
@@ -173,7 +173,7 @@ class _Policy:
     """What a policy may do in a round; only `run_pass` starts jobs."""
 
     def __init__(self) -> None:
-        # Planned starts of queued jobs, and what was told of them; only a plan fills these.
+        # Planned starts of queued jobs, and what was promised of them; only a plan fills these.
         self.planned: dict[int, int] = {}
         self.first_promise: dict[int, int] = {}
         self.promise: dict[int, int] = {}
@@ -318,7 +318,7 @@ class _Conservative(_Policy):
         self.compress = compress
 
     def completed(self, world: _World, ended: list[_Running]) -> None:
-        # Who has left the machine has no booking any more: its unused tail is given back.
+        # A job that has left the machine has no booking any more: its unused tail is given back.
         if not any(running.job.run < running.job.estimate for running in ended):
             return
         if self.compress == "arrival":
@@ -342,7 +342,7 @@ class _Conservative(_Policy):
                 del self.planned[job.sequence]
 
     def _tell(self, job: Job) -> None:
-        """A promise is the planned start last told, and only ever moves earlier."""
+        """A promise is the planned start last announced, and only ever moves earlier."""
         at = self.planned[job.sequence]
         self.first_promise.setdefault(job.sequence, at)
         self.promise[job.sequence] = min(at, self.promise.get(job.sequence, at))

@@ -57,7 +57,7 @@ LXF = {"slowdown": 1.0}
 
 
 class Held:
-    """A job that holds something on a host: it runs, is suspended, or is the guest of a quantum."""
+    """A job that holds something on a host: it runs, is suspended, or has the trial run of a quantum."""
 
     def __init__(self, job, host, start, memory):
         self.job = job
@@ -65,11 +65,11 @@ class Held:
         self.start = start  # last start or resumption
         self.memory = memory  # memory held
         self.executed = 0  # executed before self.start, since the last start from scratch
-        self.guest = False
+        self.is_trial = False
         self.suspended_at = None
-        self.by = None  # the guest that suspended it
-        self.own = job.procs  # processors taken from the idle ones (a guest: its part that is not the victims')
-        self.victims = []
+        self.by = None  # the trial run that suspended it
+        self.own = job.procs  # processors taken from the idle ones (of a trial run: its part that no preempted job had)
+        self.preempted = []
         self.quantum_end = None  # the end of the quantum as the scheduler knows it
         self.end = None  # actual end (None while suspended)
 
@@ -92,8 +92,8 @@ class Machine:
             self.log.append((self.now, what, job.sequence, self.hosts[host].name))
 
     def free(self, host):
-        # Victims count as holding their processors, a guest only what it took from the idle ones: so what victims freed
-        # beyond the guest's need is not free.
+        # Preempted jobs count as holding their processors, a trial run only what it took from the idle ones: so what preempted
+        # jobs freed beyond the need of the trial run is not free.
         left = self.hosts[host].cpus
         for h in self.held:
             if h.host == host:
@@ -126,14 +126,14 @@ class Machine:
         o.host = self.hosts[host].name
         self.note("start", job, host)
 
-    def start_guest(self, job, host, victims, quantum, first_memory, quantum_known):
+    def start_trial(self, job, host, preempted, quantum, first_memory, quantum_known):
         idle = self.free(host)
         assert first_memory <= self.free_memory(host)
         self.waiting.remove(job)
         g = Held(job, host, self.now, first_memory)
-        g.guest = True
-        g.own = min(job.procs, idle)  # idle processors first
-        # READING: what is "its quantum's end" for a guest with an estimate below the quantum: (a) start + quantum, literally
+        g.is_trial = True
+        g.own = min(job.procs, idle)  # idle processors first.
+        # READING: what is "its quantum's end" for a trial run with an estimate below the quantum: (a) start + quantum, literally
         # ("full"); (b) start + min(quantum, estimate), since it is killed there ("estimate").  Chosen: (a).
         if quantum_known == "full":
             g.quantum_end = self.now + quantum
@@ -142,18 +142,18 @@ class Machine:
         # READING: a job that uses more memory than the initial allocation and has run time 0: (a) the memory ends the quantum;
         # (b) it is done.  Chosen: (a), the memory test comes first.
         # READING: used memory above the request but the request below 1 GiB: (a) literally above the initial allocation, so it
-        # ends the quantum (and the later normal run is not hurt); (b) used memory is taken as at most the request.  Chosen: (a).
+        # ends the quantum (and the later normal run is not hurt).  (b) used memory is taken as at most the request.  Chosen: (a).
         if job.used_memory > first_memory:
             g.end = self.now
         else:
             g.end = self.now + min(job.run, job.estimate, quantum)
-        for v in victims:
-            assert not v.guest and v.suspended_at is None
+        for v in preempted:
+            assert not v.is_trial and v.suspended_at is None
             v.executed += self.now - v.start
             v.suspended_at = self.now
             v.end = None
             v.by = g
-            g.victims.append(v)
+            g.preempted.append(v)
             self.note("suspend", v.job, host)
         self.held.append(g)
         o = self.outcome[job.sequence]
@@ -162,15 +162,15 @@ class Machine:
         o.final_start = self.now
         o.host = self.hosts[host].name
         o.quantum = True
-        self.note("guest", job, host)
+        self.note("trial", job, host)
 
     def finish(self, h, quantum):
-        """A job ends, or a guest leaves.  Returns True if the job goes back to the queue."""
+        """A job or a trial run ends.  Returns True if the job goes back to the queue."""
         self.held.remove(h)
         job = h.job
         again = False
-        if h.guest:
-            # READING: a guest whose run is exactly the quantum: done (run <= 60 s).  A guest that reaches its estimate within the
+        if h.is_trial:
+            # READING: a trial run that takes exactly the quantum: done (run <= 60 s).  A trial run that reaches its estimate within the
             # quantum is killed there, hence done.
             if job.used_memory > h.memory or min(job.run, job.estimate) > quantum:
                 again = True
@@ -181,7 +181,7 @@ class Machine:
         else:
             self.note("end", job, h.host)
             self.outcome[job.sequence].end = self.now
-        for v in h.victims:
+        for v in h.preempted:
             self.outcome[v.job.sequence].suspensions.append((v.suspended_at, self.now))
             v.suspended_at = None
             v.by = None
@@ -202,12 +202,12 @@ class Reservation:
 
 
 class PriorityFamily:
-    def __init__(self, machine, kind, weights, depth, victim_end):
+    def __init__(self, machine, kind, weights, depth, preempted_end):
         self.m = machine
         self.kind = kind
         self.weights = weights
         self.depth = depth
-        self.victim_end = victim_end
+        self.preempted_end = preempted_end
         self.reservations = []
         self.bypassed = {}
         for sequence in machine.outcome:
@@ -231,14 +231,14 @@ class PriorityFamily:
 
     def expected_end(self, h):
         now = self.m.now
-        if h.guest:
+        if h.is_trial:
             return h.quantum_end
         if h.suspended_at is None:
             return h.start + h.job.estimate - h.executed
-        # READING: the "own expected end" of a victim while it is suspended: (a) the end of the quantum plus what is left of its
-        # estimate ("shifted"); (b) the end it had before it was suspended, and one second from now once that is past
+        # READING: the "own expected end" of a preempted job while it is suspended: (a) the end of the quantum plus what is left of
+        # its estimate ("shifted").  (b) the end it had before it was suspended, and one second from now once that is past
         # ("unshifted").  Chosen: (a).
-        if self.victim_end == "shifted":
+        if self.preempted_end == "shifted":
             return h.by.quantum_end + h.job.estimate - h.executed
         end = h.suspended_at + h.job.estimate - h.executed
         if end <= now:
@@ -260,7 +260,7 @@ class PriorityFamily:
         return found
 
     def fits(self, job, host, time, duration):
-        """Does the job fit beside everything on the host during [time, time + duration)?"""
+        """Does the job fit with everything on the host during [time, time + duration)?"""
         if duration == 0:
             return True
         holds = self.holds(host, job)
@@ -281,7 +281,7 @@ class PriorityFamily:
 
     def can_start(self, job, host):
         # READING: "a running job of zero estimate counts as gone": (a) in profiles only, a start needs processors and memory that
-        # are really free, and "free now" counts it as holding; (b) also in start tests and "free now", so that a job may start on
+        # are really free, and "free now" counts it as holding.  (b) also in start tests and "free now", so that a job may start on
         # top of it.  Chosen: (a).
         # READING: a start with estimate 0 tests the empty interval [now, now): (a) no reservation can forbid it; (b) it is tested
         # at the instant.  Chosen: (a) (literal estimate, half-open).
@@ -356,7 +356,7 @@ class PriorityFamily:
                 if mine is not None:
                     self.reservations.remove(mine)
                 self.m.start(job, start[1])
-                # READING: a guest is not waiting, so it gains no bypass, and the start of a quantum bypasses nobody ("when the
+                # READING: a trial run is not waiting, so it gains no bypass, and the start of a quantum bypasses no job ("when the
                 # pass starts a job"); a job keeps its bypasses over its quantum.
                 for earlier in still:
                     self.bypassed[earlier.sequence] += 1
@@ -364,7 +364,7 @@ class PriorityFamily:
             still.append(job)
             if mine is not None:
                 # READING (sjf inside a wrapper): a kept reservation that a quantum made impossible: (a) shifts to the earliest time on
-                # its own host, and leaves that host only for a strictly earlier time; (b) is taken anew over all hosts; (c) keeps
+                # its own host, and leaves that host only for a strictly earlier time.  (b) is taken anew over all hosts; (c) keeps
                 # its time though impossible.  Chosen: (a) ("all reservations shift").  Cannot occur without a wrapper.
                 if mine.time < now or not self.fits(job, mine.host, mine.time, max(job.estimate, SECOND)):
                     mine.time = self.earliest(job, mine.host)
@@ -393,13 +393,13 @@ class Quanta:
         self.protection = protection
         self.options = options
 
-    def give(self, job, host, victims):
+    def give(self, job, host, preempted):
         first_memory = min(job.memory, self.initial_memory)
-        self.m.start_guest(job, host, victims, self.quantum, first_memory, self.options["quantum_end"])
-        # READING (sjf): the reservation of a job that becomes a guest: (a) is gone, the quantum is a start and the inner policy sees
-        # the guest as running ("drop"); (b) stays through the quantum and after it ("keep"); (c) is gone if any pass happens
+        self.m.start_trial(job, host, preempted, self.quantum, first_memory, self.options["quantum_end"])
+        # READING (sjf): the reservation of a job that gets a trial run: (a) is gone, the quantum is a start and the inner policy sees
+        # the trial run as running ("drop").  (b) stays through the quantum and after it ("keep"); (c) is gone if any pass happens
         # during the quantum ("lazy").  Chosen: (a).
-        if self.options["guest_reservation"] == "drop":
+        if self.options["trial_reservation"] == "drop":
             mine = self.inner.reservation_of(job)
             if mine is not None:
                 self.inner.reservations.remove(mine)
@@ -407,7 +407,7 @@ class Quanta:
     def run_pass(self, arrived):
         # a kept reservation goes when its job is done inside the quantum
         self.inner.reservations = [r for r in self.inner.reservations if self.m.outcome[r.job.sequence].end is None]
-        if self.options["guest_reservation"] == "lazy":
+        if self.options["trial_reservation"] == "lazy":
             self.inner.reservations = [r for r in self.inner.reservations if r.job in self.m.waiting]
         self.inner.run_pass()
         if self.kind == "immediate":
@@ -421,7 +421,7 @@ class Quanta:
 
     def slowdown(self, h):
         executed = h.executed + self.m.now - h.start
-        # READING: "all executed time" of a victim that had a quantum of its own which was discarded: (a) includes that quantum;
+        # READING: "all executed time" of a preempted job that had a quantum of its own which was discarded: (a) includes that quantum;
         # (b) does not.  Chosen: (a), by the word "all".
         if self.options["slowdown_counts_quantum"]:
             executed += self.m.discarded[h.job.sequence]
@@ -433,38 +433,38 @@ class Quanta:
         # READING: the host of a quantum needs (a) the initial memory and enough processors only; (b) must also be able to hold
         # the whole request when empty.  Chosen: (a).
         # READING: a quantum that ends at its first instant (memory): (a) its end is an event of the next round, later arrivals of
-        # this round see it as running; (b) it ends before the next arrival tries.  Chosen: (a) ("another round follows").
+        # this round see it as running.  (b) it ends before the next arrival tries.  Chosen: (a) ("another round follows").
         best = None
         for host in range(len(self.m.hosts)):
             if job.procs > self.m.hosts[host].cpus:
                 continue
             if min(job.memory, self.initial_memory) > self.m.free_memory(host):
                 continue
-            # READING: a guest is never a victim, whatever the protection (alternative: like any running job).
+            # READING: a trial run is never preempted, whatever the protection (alternative: like any running job).
             eligible = []
             for h in self.m.held:
-                if h.host == host and not h.guest and h.suspended_at is None:
+                if h.host == host and not h.is_trial and h.suspended_at is None:
                     if self.m.now - h.start >= self.protection:
                         eligible.append(h)
             # READING: the slowdowns are compared as doubles, (now - submit) / executed over integer times.
             eligible.sort(key=lambda h: (self.slowdown(h), h.job.sequence))
             got = self.m.free(host)
-            victims = []
+            preempted = []
             for h in eligible:
                 if got >= job.procs:
                     break
-                victims.append(h)
+                preempted.append(h)
                 got += h.job.procs
             if got < job.procs:
                 continue
-            key = (got - job.procs, len(victims), host)
+            key = (got - job.procs, len(preempted), host)
             if best is None or key < best[0]:
-                best = (key, host, victims)
+                best = (key, host, preempted)
         if best is not None:
             self.give(job, best[1], best[2])
 
     def try_soon(self, job):
-        # READING: the host of a soon quantum, when several have room: (a) fewest free processors, then host order, as for
+        # READING: the host of a soon quantum, when several are free enough: (a) fewest free processors, then host order, as for
         # immediate service ("fewest_free"); (b) the first in host order ("first").  Chosen: (a).
         best = None
         for host in range(len(self.m.hosts)):
@@ -535,10 +535,10 @@ class Lsf:
             return
         for size in self.m.hosts[host].serves:
             # READING: "runnable on A": (a) A serves its size class and it fits on A when empty; its host limit is no obstacle to
-            # asking (then it becomes the special); (b) also below the host limit now.  Chosen: (a).
+            # asking (then it becomes the special).  (b) also below the host limit now.  Chosen: (a).
             # READING: "highest priority for A (vst first etc.)": (a) size classes in the host's order of preference, inside each
             # vst first, then FCFS; (b) vst of every size before all others.  Chosen: (a).
-            # READING: a candidate that fits now but whose host is not the best: it starts on A at once (literal).
+            # READING: a candidate that fits now, but not on its best host: it starts on A at once (literal).
             candidates = []
             for job in self.m.waiting:
                 wait = self.classes[job.time_class].reserve_wait
@@ -617,7 +617,7 @@ def simulate(jobs, hosts, time_classes, policy, **parameters):
     weights: dict (see PRIORITY, LXF_W, LXF); depth: D, default 1, None = all;
     inner: "priority" | "fcfs" | "sjf", for the wrappers; quantum, initial_memory, protection;
     log: a list that receives (time, what, sequence, host name).
-    Readings: victim_end="shifted"|"unshifted", quantum_end="full"|"estimate", guest_reservation="drop"|"keep"|"lazy",
+    Readings: preempted_end="shifted"|"unshifted", quantum_end="full"|"estimate", trial_reservation="drop"|"keep"|"lazy",
     soon_host="fewest_free"|"first", slowdown_counts_quantum=True|False, limited_special_blocks=False|True,
     special_order="sweep"|"host"."""
     p = {
@@ -628,9 +628,9 @@ def simulate(jobs, hosts, time_classes, policy, **parameters):
         "initial_memory": GIB,
         "protection": 600 * SECOND,
         "log": None,
-        "victim_end": "shifted",
+        "preempted_end": "shifted",
         "quantum_end": "full",
-        "guest_reservation": "drop",
+        "trial_reservation": "drop",
         "soon_host": "fewest_free",
         "slowdown_counts_quantum": True,
         "limited_special_blocks": False,
@@ -648,11 +648,11 @@ def simulate(jobs, hosts, time_classes, policy, **parameters):
     if policy == "lsf":
         lsf = Lsf(m, time_classes, p)
     elif policy in ("immediate", "soon"):
-        family = PriorityFamily(m, p["inner"], p["weights"], p["depth"], p["victim_end"])
+        family = PriorityFamily(m, p["inner"], p["weights"], p["depth"], p["preempted_end"])
         quanta = Quanta(m, family, policy, p["quantum"], p["initial_memory"], p["protection"], p)
     else:
         assert policy in ("priority", "fcfs", "sjf"), policy
-        family = PriorityFamily(m, policy, p["weights"], p["depth"], p["victim_end"])
+        family = PriorityFamily(m, policy, p["weights"], p["depth"], p["preempted_end"])
 
     coming = sorted(jobs, key=lambda j: (j.submit, j.sequence))
     while True:

@@ -24,11 +24,11 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
     by_name = {}
     for host in hosts:
         by_name[host.name] = host
-    state = {}  # sequence -> (what, host name): "runs", "stopped", "guest"
+    state = {}  # sequence -> (what, host name): "runs", "stopped", "trial"
     segments = {}  # sequence -> executed since the last start from scratch
     since = {}
-    guests_victims = {}  # guest -> list of victims
-    pending = []  # suspended, guest not yet seen
+    preempted_by = {}  # trial run -> list of the jobs that it preempted
+    pending = []  # suspended, trial run not yet seen
     quanta_of = {}
     last = None
     for time, what, sequence, name in log:
@@ -46,20 +46,20 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
             state[sequence] = ("stopped", name)
             segments[sequence] += time - since[sequence]
             pending.append(sequence)
-        elif what == "guest":
+        elif what == "trial":
             assert sequence not in state and sequence not in quanta_of
             if policy == "immediate":
                 assert time == job.submit
             else:
                 assert not pending
-            state[sequence] = ("guest", name)
+            state[sequence] = ("trial", name)
             quanta_of[sequence] = time
-            guests_victims[sequence] = pending
+            preempted_by[sequence] = pending
             since[sequence] = time
             segments[sequence] = 0
             pending = []
         elif what in ("end", "leave"):
-            assert state[sequence][0] in ("runs", "guest") and state[sequence][1] == name
+            assert state[sequence][0] in ("runs", "trial") and state[sequence][1] == name
             done = segments[sequence] + time - since[sequence]
             if what == "end":
                 assert done == min(job.run, job.estimate)
@@ -73,15 +73,15 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
             state[sequence] = ("runs", name)
             since[sequence] = time
         if pending:
-            continue  # a suspension and its guest are one action
+            continue  # a suspension and its trial run are one action
         resuming = False
-        for g in list(guests_victims):
-            if g not in state or state[g][0] != "guest":
-                for v in guests_victims[g]:
+        for g in list(preempted_by):
+            if g not in state or state[g][0] != "trial":
+                for v in preempted_by[g]:
                     if state.get(v, ("", ""))[0] == "stopped":
                         resuming = True
                 if not resuming:
-                    del guests_victims[g]
+                    del preempted_by[g]
         for host in hosts:
             cpus = 0
             memory = 0
@@ -90,7 +90,7 @@ def audit(jobs, hosts, time_classes, policy, outcome, log, quantum=60 * SECOND, 
                 if where != host.name:
                     continue
                 j = by_sequence[s]
-                if how == "guest":
+                if how == "trial":
                     memory += min(j.memory, GIB)
                     cpus += j.procs
                 else:
@@ -228,7 +228,7 @@ def hand_cases():
     )
 
     # 2. memory is the second dimension: 8 GiB.  1 holds 6 until 100; 2 wants 4 GiB: reserved at 100.  3 (1 proc, 2 GiB, 1000 s) fits
-    # beside 1 now (8) and beside 2 later (6): starts.  4 (3 GiB): 1+3 use 8 now; at 100, 2+3 use 6; 2 GiB left: at 200, when 2 ends.
+    # with 1 now (8) and with 2 later (6): starts.  4 (3 GiB): 1+3 use 8 now; at 100, 2+3 use 6; 2 GiB left: at 200, when 2 ends.
     jobs = [
         job(1, 0, 1, 100, memory=6 * GIB),
         job(2, 0, 1, 100, memory=4 * GIB),
@@ -291,7 +291,7 @@ def hand_cases():
         {1: (0, 0, 2030, "a", [(700, 730)], False), 2: (700, 700, 730, "a", [], True), 3: plain(2030, 2040)},
     )
     # 6b. as 6, 2 runs 90 s: leaves at 760, waits, starts again at 2060 from scratch, ends 2150.  3 (1 proc, 5 s, at 710) during
-    # the quantum: the processor that 1 freed beyond the need of 2 is not free; no victim: waits; at 2060 both start (2 first).
+    # the quantum: the processor that 1 freed beyond the need of 2 is not free; no job to preempt: waits; at 2060 both start (2 first).
     jobs = [job(1, 0, 4, 2000), job(2, 700, 3, 100, 90), job(3, 710, 1, 5)]
     expect(
         "immediate, leaves",
@@ -333,7 +333,7 @@ def hand_cases():
         {1: plain(0, 100), 2: plain(100, 150), 3: (0, 0, 20, "a", [], True), 4: (20, 150, 650, "a", [], True)},
     )
     # 7b. a soon quantum delays a reservation: as 7, but 3 arrives at 90: quantum 90..150 delays 2 from 100 to 150.
-    # At 100 1 ends; 2 does not fit (1 processor of the guest), gets its own quantum?  No: 4 processors are not idle.
+    # At 100 1 ends; 2 does not fit (1 processor of the trial run), gets its own quantum?  No: 4 processors are not idle.
     jobs = [job(1, 0, 3, 100), job(2, 0, 4, 50), job(3, 90, 1, 500)]
     expect(
         "soon delays",
@@ -355,7 +355,7 @@ def hand_cases():
         {1: plain(0, 50), 2: plain(50, 60), 3: plain(0, 10, "s"), 4: plain(0, 10)},
     )
     # 8b. lsf special: reserve wait 100 s.  1 (3 procs, 0..300), 2 (sj, 1 proc, 0..150), 3 (lj, 4 procs, at 10) waits.  4 (lj, 1 proc,
-    # 400 s, at 140): fits nothing until 150.  At 150 2 ends: 3 has waited 140 > 100: special; a stays idle beside 1 until 300;
+    # 400 s, at 140): fits nothing until 150.  At 150 2 ends: 3 has waited 140 > 100: special; a stays idle next to 1 until 300;
     # 3 runs 300..310; then 4.  Without the special 4 would have started at 150.
     jobs = [
         job(1, 0, 3, 300, size_class="lj"),
@@ -419,12 +419,12 @@ def self_check(count=300, seed=2000):
             (wrapper, {"weights": PRIORITY, "depth": 3}),
             (wrapper, {"inner": "fcfs"}),
             (wrapper, {"inner": "sjf"}),
-            (wrapper, {"inner": "sjf", "depth": 3, "guest_reservation": "keep"}),
-            (wrapper, {"inner": "sjf", "depth": 2, "guest_reservation": "lazy", "victim_end": "unshifted"}),
+            (wrapper, {"inner": "sjf", "depth": 3, "trial_reservation": "keep"}),
+            (wrapper, {"inner": "sjf", "depth": 2, "trial_reservation": "lazy", "preempted_end": "unshifted"}),
             (
                 wrapper,
                 {
-                    "victim_end": "unshifted",
+                    "preempted_end": "unshifted",
                     "quantum_end": "estimate",
                     "soon_host": "first",
                     "slowdown_counts_quantum": False,

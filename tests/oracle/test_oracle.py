@@ -1,6 +1,6 @@
 """The oracle against the paper's examples, against itself, and against still plainer definitions.
 
-Instants and lengths in the examples are whole seconds. Who judges an engine must be judged
+Instants and lengths in the examples are whole seconds. What judges an engine must be judged
 first: each property here is one that the words promise, whatever the code looks like.
 """
 
@@ -69,7 +69,7 @@ def every_policy(jobs: list[Job], procs: int) -> dict[str, list[Outcome]]:
 
 
 def assert_sound(jobs: list[Job], outcomes: list[Outcome], procs: int) -> None:
-    """Nobody starts before its submit, everybody runs for its run, and the machine is enough."""
+    """No job starts before its submit, every job runs for its run, and the machine is enough."""
     for job, outcome in zip(jobs, outcomes, strict=True):
         assert outcome.start >= job.submit
         assert outcome.end == outcome.start + job.run
@@ -84,7 +84,7 @@ def assert_sound(jobs: list[Job], outcomes: list[Outcome], procs: int) -> None:
 # --- the paper's examples ---------------------------------------------------------------------
 
 
-def test_figure_3_a_hole_is_filled_only_where_it_delays_nobody() -> None:
+def test_figure_3_a_hole_is_filled_only_where_it_delays_no_job() -> None:
     running = [(0, 3, 10, 10), (0, 3, 20, 20), (0, 2, 40, 40)]
     first, second, third = (1, 7, 10, 10), (1, 4, 15, 15), (1, 2, 10, 10)
     jobs = jobs_of(*running, first, second, third)
@@ -101,10 +101,10 @@ FIGURE_4 = jobs_of((0, 4, 10, 10), (0, 6, 30, 5), (1, 8, 20, 20), (1, 4, 20, 20)
 @pytest.mark.parametrize(
     ("compress", "expected"),
     [
-        ("none", [30, 10]),  # the hole at 5 stays empty
-        ("arrival", [30, 5]),  # the first cannot move before the second has; then it is too late
-        ("start", [25, 5]),  # the second stays in front, and the first follows it
-        ("scratch", [10, 30]),  # the first takes what the second was promised
+        ("none", [30, 10]),  # the hole at 5 stays empty.
+        ("arrival", [30, 5]),  # the first cannot move before the second has; then it is too late.
+        ("start", [25, 5]),  # the second stays in front, and the first follows it.
+        ("scratch", [10, 30]),  # the first takes what the second was promised.
     ],
 )
 def test_figure_4_what_an_early_end_does_to_the_plan(compress: str, expected: list[int]) -> None:
@@ -142,8 +142,8 @@ def test_figure_8_easy_fills_more_at_first_and_ends_later() -> None:
 def test_a_job_of_no_length_holds_its_processors_until_the_next_round() -> None:
     jobs = jobs_of((0, 4, 0, 0), (0, 1, 5, 5), (0, 4, 2, 2))
     for name, outcomes in every_policy(jobs, 4).items():
-        # Both start at 0, but the second only in the second round, where it leaves nobody before.
-        # A plan books a second for the first one, and its end moves nobody.
+        # Both start at 0, but the second only in the second round, where it leaves no job before.
+        # A plan books a second for the first one, and its end moves no job.
         planned = name in COMPRESSIONS
         assert starts(outcomes) == ([0, 1, 6] if planned else [0, 0, 5]), name
         assert kinds(outcomes)[1] == ("in_order" if planned else "immediate")
@@ -164,7 +164,7 @@ def test_compression_comes_before_the_arrivals_of_its_instant() -> None:
 
 def test_the_second_that_a_job_of_zero_estimate_books_is_free_again_once_it_ends() -> None:
     jobs = jobs_of((0, 4, 0, 0), (0, 4, 0, 0), (1, 4, 1, 1))
-    # At 1 the second job starts, as planned; who arrives then is placed while it books [1, 2).
+    # At 1 the second job starts, as planned; the job that arrives then is placed while it books [1, 2).
     assert starts(conservative(jobs, 4, "arrival")) == [0, 1, 2]
     later = [*jobs[:2], Job(2, 3 * SECOND // 2, 4, SECOND, SECOND)]
     assert starts(conservative(later, 4, "arrival")) == [0, 1, 1.5]
@@ -243,10 +243,10 @@ def test_from_scratch_breaks_promises_and_nothing_else() -> None:
 def test_the_sweep_in_order_of_planned_start_never_needs_its_way_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who comes earlier in the plan holds, after its own move, no more of one's old place.
+    """A job that is earlier in the plan holds, after its own move, no part of the old place of a later job.
 
     Its start was not later than that place begins, and its end has only moved earlier; so the
-    old place is free, and nobody is delayed. (Running jobs must not outlive their estimates.)
+    old place is free, and no job is delayed. (Running jobs must not outlive their estimates.)
     """
 
     def never(*_: object) -> None:
@@ -292,7 +292,7 @@ def test_every_schedule_of_the_strategy_is_sound(workload: tuple[list[Job], int]
     assert schedules["hybrid-1"] == schedules["easy"]
 
 
-def test_first_come_first_served_lets_nobody_overtake() -> None:
+def test_first_come_first_served_lets_no_job_overtake() -> None:
     for jobs, procs in many(600, salt=7):
         outcomes = fcfs(jobs, procs)
         assert starts(outcomes) == sorted(starts(outcomes))
@@ -375,7 +375,7 @@ def test_metrics_of_a_schedule_worked_by_hand() -> None:
         "utilisation_submit": 3 / 4,
         "makespan_s": 10.0,
         "throughput_per_hour": 4 / (10 / 3600),
-        # One processor idles from 0 to 1 and from 3 to 5, and nobody who waits would fit on it.
+        # One processor idles from 0 to 1 and from 3 to 5, and no waiting job would fit on it.
         "loss_of_capacity": 0.0,
         "queue_max": 2,
         "backfilled_share": 1 / 4,

@@ -128,7 +128,7 @@ def _empty(rng: random.Random, procs: int) -> Shape:
 
 
 def _wide(rng: random.Random, procs: int) -> Shape:
-    """The full machine, all but one, a half: who waits, blocks everybody."""
+    """The full machine, all but one, a half: one that waits blocks every other job."""
     width = rng.choice((procs, procs, max(1, procs - 1), (procs + 1) // 2, 1, 1))
     estimate = rng.randint(1, 8)
     return width, estimate * SECOND, rng.choice((estimate, rng.randint(0, estimate))) * SECOND
@@ -150,7 +150,7 @@ def _brief(rng: random.Random, procs: int) -> Shape:
 
 
 def _alike(rng: random.Random, procs: int) -> Shape:
-    """A few equal shapes, so that only the sequence tells jobs apart."""
+    """A few equal shapes, so that only the sequence distinguishes jobs."""
     width = rng.choice((1, max(1, procs // 2), procs))
     return width, rng.choice((2, 4)) * SECOND, rng.choice((1, 2)) * SECOND
 

@@ -200,7 +200,7 @@ def test_so_many_replications_are_needed_and_one_less_is_not_enough() -> None:
 
 
 def made(utilisations: dict[str, float], network: Network = NETWORK, jitter: float = 0.001) -> list[NetworkFigures]:
-    """Return four replications of a network whose policies have these utilisations, with noise of their own."""
+    """Return four replications of a network where the policies have these utilisations, each with its own noise."""
     return [
         NetworkFigures(
             NetworkCase(network, policy, 0, 4),
@@ -240,7 +240,7 @@ def test_every_part_has_tables_and_pictures_of_its_own_runs() -> None:
     assert len(names) == len(set(names)) == 17
 
 
-def test_more_processors_are_told_beside_those_of_the_paper() -> None:
+def test_more_processors_are_shown_next_to_those_of_the_paper() -> None:
     pytest.importorskip("matplotlib")
     study = NetworkStudy(2)
     networks = {case.network for case in study.cases([SIZES])}
@@ -290,7 +290,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert json.loads((out / "tables.json").read_text())["tables"] == first["tables"]
 
 
-def test_the_verdicts_of_a_study_of_a_few_replications_are_all_told(runs: list[NetworkFigures]) -> None:
+def test_the_verdicts_of_a_study_of_a_few_replications_are_all_known(runs: list[NetworkFigures]) -> None:
     outcome = closed_network_claims.outcome_of(SMALL, runs, [FIGURES])
     verdicts = {one.name: one.verdict for one in outcome.claims}
     assert len(verdicts) == len(outcome.claims)
@@ -311,7 +311,7 @@ def test_the_parts_are_those_of_the_registry() -> None:
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "closed-network-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([a-zA-Z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 46
-    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS)}
+    by_claim = dict(re.findall(r"^\| ([a-zA-Z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(by_claim) == 46
+    decided = {name: verdict for name, verdict in by_claim.items() if verdict in (HOLDS, FAILS)}
     assert decided == EXPECTED

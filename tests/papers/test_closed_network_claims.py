@@ -167,7 +167,7 @@ def test_one_replication_decides_nothing() -> None:
     assert all(table.rows for table in all_tables(STUDY, NetworkReplicas(single)))
 
 
-def test_table_2_holds_ours_beside_the_printed_numbers() -> None:
+def test_table_2_holds_ours_next_to_the_printed_numbers() -> None:
     replicas = NetworkReplicas(made(changed(PRSTF, 0.06, where=at(48, 2.0, 10.0))))
     tables = {table.name: table for table in all_tables(STUDY, replicas)}
     rows = tables["closed-network-table2"].rows
@@ -211,16 +211,16 @@ def test_table_2_has_prsnutf_with_either_tie_where_both_were_run() -> None:
     assert any("picked after the fact" in note for note in table.notes)
 
 
-def test_errors_are_told_as_points_and_the_order_beside_them() -> None:
+def test_errors_are_shown_as_points_with_the_order_next_to_them() -> None:
     replicas = NetworkReplicas(made(changed(PRSTF, -0.05, where=lambda one: one.error == 1.0)))
     changes, orders = error_tables(STUDY, replicas)
     row = next(row for row in changes.rows if row["policy"] == PRSTF)
     assert row["E1"] == pytest.approx(-5.0, abs=0.01)
     assert row["E0.7"] == pytest.approx(0.0, abs=1e-9)
-    told = {(row["C"], row["N"], row["E"]): row for row in orders.rows}
-    assert told["4", 16, "0.7"]["turned"] == 0
-    assert told["4", 16, "1"]["turned"] == 3
-    assert str(told["4", 16, "1"]["order"]).endswith("PrFCFS > PrSTF")
+    by_setting = {(row["C"], row["N"], row["E"]): row for row in orders.rows}
+    assert by_setting["4", 16, "0.7"]["turned"] == 0
+    assert by_setting["4", 16, "1"]["turned"] == 3
+    assert str(by_setting["4", 16, "1"]["order"]).endswith("PrFCFS > PrSTF")
     assert {asked(Network(error=error), policy).error for error, policy in product(ERROR_STEPS, ESTIMATING)} == set(ERROR_STEPS)
 
 
@@ -242,11 +242,11 @@ def ends(variation: float, policy: str, end: int) -> tuple[float, ...]:
 @pytest.mark.parametrize("variation", VARIATIONS)
 def test_table_2_says_what_the_text_concludes(variation: float) -> None:
     for end, place in product((0, 1), range(3)):
-        told = {policy: ends(variation, policy, end)[place] for policy in POLICIES}
-        assert max(told, key=lambda one: told[one]) == SQFCFS
-        assert min(told, key=lambda one: told[one]) == PRFCFS
-        assert abs(told[PRSNUTF] - told[PRLSTF]) <= 0.0201
-        lead = told[PRSTF] - max(told[PRSNUTF], told[PRLSTF])
+        at_the_end = {policy: ends(variation, policy, end)[place] for policy in POLICIES}
+        assert max(at_the_end, key=lambda one: at_the_end[one]) == SQFCFS
+        assert min(at_the_end, key=lambda one: at_the_end[one]) == PRFCFS
+        assert abs(at_the_end[PRSNUTF] - at_the_end[PRLSTF]) <= 0.0201
+        lead = at_the_end[PRSTF] - max(at_the_end[PRSNUTF], at_the_end[PRLSTF])
         assert lead <= 0.0201 if end == 0 else lead >= (0.0099 if variation == 2 else 0.0299)
     spread = max(max(ends(variation, policy, end)) - min(ends(variation, policy, end)) for policy in POLICIES for end in (0, 1))
     assert round(spread, 2) == (0.02 if variation == 2 else 0.04)

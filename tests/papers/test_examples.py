@@ -91,13 +91,13 @@ def test_figure_7_easy_delays_the_second_queued_job_by_the_length_of_the_backfil
 
 @both_drivers
 @pytest.mark.parametrize("length", [18, 50, 1_000, 1_000_000])
-def test_figure_7_conservative_delays_nobody(driver: str, length: int) -> None:
+def test_figure_7_conservative_delays_no_job(driver: str, length: int) -> None:
     found = starts(schedule_of("conservative", driver, *figure_7(length)))
     assert found[:3] == [0, 10, 20]
     assert found[3] == (2 if length == 18 else 30)
 
 
-# Figure 8: the job that EASY starts early would have fitted beside a later one; now both leave a hole.
+# Figure 8: the job that EASY starts early would have fitted next to a later one; now both leave a hole.
 FIGURE_8 = (*figure_7(100), (3, 8, 100))
 
 

@@ -1,4 +1,4 @@
-"""The harness of the papers: runs that are kept, when they are made again, and what is told of them."""
+"""The harness of the papers: runs that are kept, when they are made again, and what the harness prints of them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,12 +43,12 @@ def test_a_study_runs_only_what_is_not_kept(found: list[Origin2000Figures], tmp_
     made: list[Origin2000Case] = []
     results = {one.case: one for one in found}
     counted = replace(RUNS, simulate=lambda case: made.append(case) or results[case])
-    told: list[int] = []
+    calls: list[int] = []
     said: list[str] = []
-    runner = Runner(lambda what, done, of: told.append(done), 1, tmp_path, said.append)
+    runner = Runner(lambda what, done, of: calls.append(done), 1, tmp_path, said.append)
     assert runner.runs(counted, STUDY.cases()) == found
     assert made == [found[1].case, found[2].case]
-    assert told == [2, 3, 4]
+    assert calls == [2, 3, 4]
     assert runner.runs(counted, STUDY.cases()) == found
     assert len(made) == 2
     assert said == [f"{count} of 4 simulations were there already, in {tmp_path}" for count in (2, 4)]
@@ -90,11 +90,11 @@ def test_every_policy_has_sources_of_its_own() -> None:
     assert RUNS.sources(cases[0]) == RUNS.sources(replace(cases[0], seed=2))
 
 
-def test_what_is_made_is_in_the_order_of_its_cases_and_told() -> None:
-    told: list[tuple[str, int, int]] = []
-    runner = Runner(lambda *one: told.append(one), workers=2)
+def test_what_is_made_is_in_the_order_of_its_cases_and_reported() -> None:
+    calls: list[tuple[str, int, int]] = []
+    runner = Runner(lambda *one: calls.append(one), workers=2)
     assert runner.made("halves", half_of, [6, 4, 2]) == [3, 2, 1]
-    assert told == [("halves", done, 3) for done in range(4)]
+    assert calls == [("halves", done, 3) for done in range(4)]
 
 
 def test_a_study_that_fails_says_at_which_case() -> None:

@@ -106,7 +106,7 @@ def test_classes_and_ranges_add_up_to_the_whole(found: list[Origin2000Figures]) 
             assert slowed / one.jobs >= 1
 
 
-def test_only_lsf_tells_of_specials_and_only_equal_shares_of_places(found: list[Origin2000Figures]) -> None:
+def test_only_lsf_reports_specials_and_only_equal_shares_places(found: list[Origin2000Figures]) -> None:
     assert {one.case.policy for one in found if one.kept_idle is not None} == {"LSF*"}
     placed = {one.case.policy: one.placed for one in found if one.placed is not None}
     assert set(placed) == {"EQ-5m", "EQ-0m", "EQ-5m/>50hr"}
@@ -123,10 +123,10 @@ def test_the_longest_waits_are_a_twentieth_of_the_jobs_longest_first(found: list
 
 def test_a_pool_gives_what_one_process_gives() -> None:
     study = Origin2000Study(("1999-12",), (1,), ("LSF*", "FCFS-bf"), days=1, warmup_days=1)
-    told: list[tuple[int, int]] = []
-    pool = Runner(lambda _, done, of: told.append((done, of)), workers=2)
+    calls: list[tuple[int, int]] = []
+    pool = Runner(lambda _, done, of: calls.append((done, of)), workers=2)
     assert pool.runs(RUNS, study.cases()) == Runner(workers=1).runs(RUNS, study.cases())
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert calls == [(0, 2), (1, 2), (2, 2)]
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -252,7 +252,7 @@ def replicas(*policies: tuple[str, dict[str, Any]]) -> list[Origin2000Figures]:
     return [made(policy, seed, **numbers) for policy, numbers in policies for seed in (1, 2, 3)]
 
 
-def told(
+def judged(
     row: Callable[..., list[Any]], runs: list[Origin2000Figures], months: tuple[str, ...] = ("2000-02",)
 ) -> dict[str, str]:
     return {claim.name.partition(".")[2]: claim.verdict for claim in row(Months(months, runs))}
@@ -260,16 +260,16 @@ def told(
 
 def test_row_1_both_ways() -> None:
     long = {"mean": 3.0, "p95": 9.0, "longest": 99.0}
-    holds = told(claims_of_paper.row_1, replicas(("LSF*", long), ("FCFS-bf", {}), ("Priority-bf", {"mean": 1.1})))
+    holds = judged(claims_of_paper.row_1, replicas(("LSF*", long), ("FCFS-bf", {}), ("Priority-bf", {"mean": 1.1})))
     assert holds == {"lsf-is-worse": HOLDS, "backfills-are-alike": HOLDS}
-    fails = told(claims_of_paper.row_1, replicas(("LSF*", {}), ("FCFS-bf", long), ("Priority-bf", {})))
+    fails = judged(claims_of_paper.row_1, replicas(("LSF*", {}), ("FCFS-bf", long), ("Priority-bf", {})))
     assert fails == {"lsf-is-worse": FAILS, "backfills-are-alike": FAILS}
 
 
 @pytest.mark.parametrize(("idle", "verdict"), [(0.01, HOLDS), (0.08, FAILS)])
 def test_row_2_both_ways(idle: float, verdict: str) -> None:
     runs = [made("LSF*", seed, kept_idle=idle + seed / 10_000) for seed in (1, 2, 3)]
-    assert told(claims_of_paper.row_2, runs) == {"idle-under-specials": verdict}
+    assert judged(claims_of_paper.row_2, runs) == {"idle-under-specials": verdict}
 
 
 @pytest.mark.parametrize(("steady", "verdict"), [("Priority-bf", HOLDS), ("LSF*", FAILS)])
@@ -280,16 +280,16 @@ def test_row_3_both_ways(steady: str, verdict: str) -> None:
         for month in MONTHS
         for seed in (1, 2, 3)
     ]
-    assert told(claims_of_paper.row_3, runs, MONTHS) == {"lsf-varies-more": verdict}
-    assert told(claims_of_paper.row_3, runs, MONTHS[:1]) == {"lsf-varies-more": UNCHECKED}
+    assert judged(claims_of_paper.row_3, runs, MONTHS) == {"lsf-varies-more": verdict}
+    assert judged(claims_of_paper.row_3, runs, MONTHS[:1]) == {"lsf-varies-more": UNCHECKED}
 
 
 def test_row_4_both_ways() -> None:
     short = {"mean": 0.5, "p95": 2.0, "slowdown": 3.0, "longest": 30.0}
     shorter = {"mean": 0.4, "p95": 1.0, "slowdown": 2.0, "longest": 60.0}
-    holds = told(claims_of_paper.row_4, replicas(("Priority-bf", {}), ("LXF&W-bf", short), ("SJF-bf", shorter)))
+    holds = judged(claims_of_paper.row_4, replicas(("Priority-bf", {}), ("LXF&W-bf", short), ("SJF-bf", shorter)))
     assert set(holds.values()) == {HOLDS}
-    fails = told(claims_of_paper.row_4, replicas(("Priority-bf", shorter), ("LXF&W-bf", short), ("SJF-bf", {})))
+    fails = judged(claims_of_paper.row_4, replicas(("Priority-bf", shorter), ("LXF&W-bf", short), ("SJF-bf", {})))
     assert set(fails.values()) == {FAILS}
 
 
@@ -298,34 +298,34 @@ def test_row_5_both_ways(mean: float, verdict: str) -> None:
     more = {"mean": mean}
     runs = replicas(("Priority-bf", {}), *((f"Priority-bf, D={depth}", {}) for depth in ("2", "4", "8", "16")))
     runs += replicas(("Priority-bf, D=all", more))
-    assert told(claims_of_paper.row_5, runs) == {"one-reservation-is-enough": verdict}
+    assert judged(claims_of_paper.row_5, runs) == {"one-reservation-is-enough": verdict}
     (claim,) = claims_of_paper.row_5(Months(("2000-02",), [one for one in runs if one.case.seed == 1]))
     assert "not judged: D=2 / D=1, max wait 1; " in claim.numbers
 
 
 def test_row_6_both_ways() -> None:
-    holds = told(
+    holds = judged(
         claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", {"slowdown": 2.0}), ("/soon", {"slowdown": 5.0}))
     )
     assert set(holds.values()) == {HOLDS}
     harmed = {"mean": 2.0, "p95": 9.0, "longest": 60.0}
-    fails = told(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", harmed), ("/soon", {"slowdown": 5.0})))
+    fails = judged(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", harmed), ("/soon", {"slowdown": 5.0})))
     assert set(fails.values()) == {FAILS}
     helped = {"mean": 0.5, "p95": 2.0, "longest": 9.0, "slowdown": 2.0}
-    better = told(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", helped), ("/soon", {"slowdown": 5.0})))
+    better = judged(claims_of_paper.row_6, replicas(("LXF&W-bf", {}), ("/immediate", helped), ("/soon", {"slowdown": 5.0})))
     assert better["others-unharmed"] == HOLDS
     assert better["others-unchanged"] == FAILS
 
 
 def test_row_7_both_ways() -> None:
     equal = {"p95": 1.0, "very_long": 90.0}
-    holds = told(
+    holds = judged(
         claims_of_paper.row_7,
         replicas(("/immediate", {}), ("EQ-5m", {**equal, "placed": 0.999}), ("EQ-0m", equal), ("EQ-5m/>50hr", {})),
     )
     assert set(holds.values()) == {HOLDS}
     other = {"p95": 9.0, "mean": 9.0, "very_long": 1.0}
-    fails = told(
+    fails = judged(
         claims_of_paper.row_7,
         replicas(("/immediate", {}), ("EQ-5m", {**other, "placed": 0.9}), ("EQ-0m", {}), ("EQ-5m/>50hr", {})),
     )
@@ -341,15 +341,15 @@ def test_row_8_both_ways(busy: str, verdict: str) -> None:
         for month in ("2000-02", "2000-03")
         for seed in (1, 2, 3)
     ]
-    assert told(claims_of_paper.row_8, runs, ("2000-02", "2000-03")) == {"high-load-differs-more": verdict}
+    assert judged(claims_of_paper.row_8, runs, ("2000-02", "2000-03")) == {"high-load-differs-more": verdict}
 
 
 def test_row_9_both_ways() -> None:
     every = tuple((run_s, 9.0) for run_s in (30.0, 300.0, 3000.0, 30_000.0, 100_000.0))
     holds = [made("LSF*", seed, mean=9.0, longest=300.0, top=every) for seed in (1, 2, 3)]
-    assert set(told(claims_of_paper.row_9, holds).values()) == {HOLDS}
+    assert set(judged(claims_of_paper.row_9, holds).values()) == {HOLDS}
     fails = [made("LSF*", seed, mean=0.1, longest=30.0, top=every[1:]) for seed in (1, 2, 3)]
-    assert told(claims_of_paper.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
+    assert judged(claims_of_paper.row_9, fails) == {"hours-or-tens": FAILS, "max-hundreds": FAILS, "at-all-run-times": UNDECIDED}
 
 
 def test_a_replica_is_one_seed_in_all_months() -> None:
@@ -392,7 +392,7 @@ def test_a_claim_names_first_what_speaks_against_it() -> None:
     assert evidence.explained([replace(other, verdict=FAILS)], {"y": "so"}, str)[0].why == "so"
 
 
-def test_a_claim_of_every_month_tells_what_all_months_say_together() -> None:
+def test_a_claim_of_every_month_shows_what_all_months_say_together() -> None:
     """One month against it, five clearly for it: it does not hold, and all months together say yes."""
     months = study_of().months
     longest = dict.fromkeys(months, 900.0) | {months[0]: 50.0}
@@ -440,12 +440,12 @@ def test_the_folder_has_the_document_and_the_runs_and_a_second_command_takes_the
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "origin2000-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([A-Z0-9]\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 35
-    assert {name: verdict for name, verdict in told.items() if verdict != HOLDS} == EXPECTED
+    verdicts = dict(re.findall(r"^\| ([A-Z0-9]\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(verdicts) == 35
+    assert {name: verdict for name, verdict in verdicts.items() if verdict != HOLDS} == EXPECTED
     whole, part = study_of(), study_of(months=["1999-12"])
-    assert {expected(name, whole) for name in told} == {HOLDS, FAILS, CONTRADICTED, UNDECIDED}
-    assert {expected(name, part) for name in told} == {HOLDS, CONTRADICTED, UNDECIDED}
+    assert {expected(name, whole) for name in verdicts} == {HOLDS, FAILS, CONTRADICTED, UNDECIDED}
+    assert {expected(name, part) for name in verdicts} == {HOLDS, CONTRADICTED, UNDECIDED}
     assert set(WHY) >= {name for name, verdict in EXPECTED.items() if verdict == FAILS}
 
 

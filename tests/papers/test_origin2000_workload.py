@@ -16,7 +16,7 @@ def drawn() -> list[DrawnMonth]:
     return [drawn_month(month, seed) for month in ("1999-12", "2000-01") for seed in (1, 2, 3)]
 
 
-def told(drawn: list[DrawnMonth]) -> dict[str, str]:
+def verdicts(drawn: list[DrawnMonth]) -> dict[str, str]:
     return {claim.name: claim.verdict for claim in workload_claims(drawn, [])}
 
 
@@ -47,7 +47,7 @@ def test_the_tables_stand_on_the_drawn_months(drawn: list[DrawnMonth]) -> None:
 
 
 def test_what_r004_says_of_table_4(drawn: list[DrawnMonth]) -> None:
-    found = told(drawn)
+    found = verdicts(drawn)
     assert [found[name] for name in ("A.counts-add-up", "A.demands-add-up", "A.mt_lj")] == [HOLDS] * 3
     assert found["A.lt_mj"] == CONTRADICTED
     (claim,) = [claim for claim in workload_claims(drawn, []) if claim.name == "A.lt_mj"]
@@ -65,30 +65,30 @@ def test_a_month_that_is_not_as_the_table_is_ours_to_answer_for(drawn: list[Draw
 
 
 def test_what_is_said_of_the_jobs_holds_of_drawn_months(drawn: list[DrawnMonth]) -> None:
-    found = told(drawn)
+    found = verdicts(drawn)
     assert {name: verdict for name, verdict in found.items() if name.startswith("F.")} == dict.fromkeys(
         ("F.arrival-periods", *printed.STATEMENTS), HOLDS
     )
-    assert told(drawn[:1])["F.arrival-periods"] == UNDECIDED
+    assert verdicts(drawn[:1])["F.arrival-periods"] == UNDECIDED
 
 
 @pytest.mark.parametrize("name", printed.STATEMENTS)
 def test_one_month_outside_is_enough_against_a_statement(drawn: list[DrawnMonth], name: str) -> None:
     statistic = printed.STATEMENTS[name][1][0]
     odd = replace(drawn[0], statistics=drawn[0].statistics | {statistic: 0.01})
-    found = told([odd, *drawn[1:]])
+    found = verdicts([odd, *drawn[1:]])
     assert found[name] == FAILS
     assert [other for other in printed.STATEMENTS if found[other] == FAILS] == [name]
 
 
 def test_a_month_with_other_demands_or_flat_arrivals_fails(drawn: list[DrawnMonth]) -> None:
     more = replace(drawn[0], procs=tuple(2 * share for share in drawn[0].procs))
-    found = told([more, *drawn[1:]])
+    found = verdicts([more, *drawn[1:]])
     assert [found["A.demands-add-up"], found["A.mt_lj"]] == [FAILS, FAILS]
     flat = [
         replace(one, hourly=tuple(10.0 if 9 <= hour < 18 else 9.0 + 0.1 * one.seed for hour in range(24)))
         for one in drawn
     ]
-    assert told([replace(one, hourly=tuple(reversed(one.hourly))) for one in drawn])["F.arrival-periods"] == FAILS
-    assert told(flat)["F.arrival-periods"] in (UNDECIDED, FAILS)
+    assert verdicts([replace(one, hourly=tuple(reversed(one.hourly))) for one in drawn])["F.arrival-periods"] == FAILS
+    assert verdicts(flat)["F.arrival-periods"] in (UNDECIDED, FAILS)
     assert CLASSES[-2] == "mt_lj"

@@ -102,7 +102,7 @@ def test_the_figures_of_a_run_are_those_of_its_schedule(groups: list[GroupFigure
 
     (group,) = [one for one in groups if one.case == case]
     (found,) = [each.schemes[QOPS] for each in group.settings if each.setting == setting]
-    assert refused, "a load at which nobody is refused shows nothing"
+    assert refused, "a load at which no job is refused shows nothing"
     assert found.refused == len([row for row in refused if has[row]])
     assert found.unadmitted == pytest.approx(found.refused / sum(has))
     assert found.unadmitted_all == pytest.approx(len(refused) / len(work))
@@ -155,13 +155,13 @@ def made(
             for setting, names in settings_of(method):
                 schemes = {}
                 for name in names:
-                    told = {
+                    row = {
                         "unadmitted": 0.1, "lost_work": 0.1, "utilisation": 0.7, "response_s": 3600.0, "slowdown": 5.0,
                         "refused": 500.0,
                     } | numbers(setting, load, name, subset)  # fmt: skip
                     schemes[name] = SchemeFigures(
-                        int(told["refused"]), told["unadmitted"], told["unadmitted"], told["lost_work"], told["lost_work"],
-                        told["utilisation"], told["response_s"], told["slowdown"], 0,
+                        int(row["refused"]), row["unadmitted"], row["unadmitted"], row["lost_work"], row["lost_work"],
+                        row["utilisation"], row["response_s"], row["slowdown"], 0,
                     )  # fmt: skip
                 settings.append(SettingFigures(setting, schemes))
             groups.append(GroupFigures(QopsCase(trace, method, subset, load), 5000, 0, settings))
@@ -414,7 +414,7 @@ def test_upper_bounds_break_nothing_and_predictions_are_outlived(bounds: list[Qo
     assert simulate_bounds(bounds[0].case) == bounds[0]
 
 
-def test_the_table_and_the_questions_tell_every_bound(bounds: list[QopsEstimateFigures]) -> None:
+def test_the_table_and_the_questions_show_every_bound(bounds: list[QopsEstimateFigures]) -> None:
     table = qops_claims.estimates_table(bounds)
     assert [(row["deadlines"], row["bound"]) for row in table.rows] == [
         (rule, bound) for rule in (BY_RUN, BY_ESTIMATE) for bound in (EXACT, USERS, qops.ALL_USED, PREDICTED)
@@ -461,10 +461,10 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "qops-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 199
-    of_logs = {name: verdict for name, verdict in told.items() if name.startswith(("ctc.", "sdsc."))}
+    verdicts = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(verdicts) == 199
+    of_logs = {name: verdict for name, verdict in verdicts.items() if name.startswith(("ctc.", "sdsc."))}
     known = {name: verdict for name, verdict in of_logs.items() if verdict in (HOLDS, FAILS)}
     assert known == {name: verdict for name, verdict in EXPECTED.items() if not name.startswith("4.1.")}
-    assert told["4.1.dynamic-falls"] == FAILS == EXPECTED["4.1.dynamic-falls"]
-    assert told["all.promises-kept"] == HOLDS
+    assert verdicts["4.1.dynamic-falls"] == FAILS == EXPECTED["4.1.dynamic-falls"]
+    assert verdicts["all.promises-kept"] == HOLDS

@@ -250,7 +250,7 @@ def test_windows_of_a_log_are_disjoint_and_begin_with_its_first_jobs(tmp_path: P
     assert [number for each in numbers for number in each] == list(range(1, 301))
     users = workload_of(ScojoCase(source, 1, USERS, SCOJO, 100))
     assert users.number.tolist() == numbers[1]
-    assert users.run.tolist() == works[1].run.tolist(), "nobody is ended at an estimate"
+    assert users.run.tolist() == works[1].run.tolist(), "no job is ended at an estimate"
     assert (users.estimate >= users.run).all()
     assert (works[1].estimate == works[1].run).all()
     log = generate_log(jobs=320, procs=128, load=0.7, seed=3)
@@ -307,7 +307,7 @@ def test_the_command_makes_the_folder_and_a_second_one_takes_its_runs(
     assert (second["tables"], second["claims"]) == (first["tables"], first["claims"])
 
 
-def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
+def test_windows_of_all_logs_are_reported_together(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{name}.swf", 90) for name in ("one", "two")]
     study = scojo.study_of(paths, workloads=2, jobs=40)
     outcome = scojo_claims.run_paper(study, ["plain"], Runner(workers=1))
@@ -324,7 +324,7 @@ def test_windows_of_all_logs_are_told_together(tmp_path: Path) -> None:
 
 def test_the_verdicts_that_are_known_are_those_of_the_document() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers" / "scojo-results.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
-    assert len(told) == 60
-    decided = {name: verdict for name, verdict in told.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
+    by_claim = dict(re.findall(r"^\| ([a-z0-9]+\.\S+): .*? \| \*\*([a-z ]+)\*\* \|", text, re.MULTILINE))
+    assert len(by_claim) == 60
+    decided = {name: verdict for name, verdict in by_claim.items() if verdict in (HOLDS, FAILS, CONTRADICTED)}
     assert decided == EXPECTED

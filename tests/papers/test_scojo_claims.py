@@ -185,7 +185,7 @@ def test_changes_are_averaged_by_logarithms() -> None:
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def test_tables_have_the_printed_numbers_beside_ours() -> None:
+def test_tables_have_the_printed_numbers_next_to_ours() -> None:
     model = made(as_printed)
     rows = {row["workload"]: row for row in groups_table([model], GROUPS).rows}
     assert list(rows) == ["71", "31", "73", "35", "7", "13", "mean of 6"]
@@ -203,7 +203,7 @@ def test_tables_have_the_printed_numbers_beside_ours() -> None:
     assert str(sizes[20, 10]["change_long"]).startswith("10.0 [")
 
 
-def test_changes_are_told_by_class_and_by_width() -> None:
+def test_changes_are_reported_by_class_and_by_width() -> None:
     model = made(as_printed)
     by_class, by_width = scojo_claims.change_tables([model], "x", "X", [(GROUPS, SCOJO), (GROUPS, BOTTOM)])
     assert [row["base"] for row in by_class.rows] == [SCOJO, BOTTOM]

@@ -87,32 +87,32 @@ def test_the_same_seed_gives_the_same_figures(small: PaperOutcome, small_log: Lo
 def test_claims_that_rest_on_one_log_have_intervals_over_logs_of_its_weeks(small_log: Log) -> None:
     log = generate_log(jobs=1200, procs=32, load=0.8, seed=5)
     outcome = run_paper(Sp2Study(log, 32, (0, 1, 2, 3)), ("2", "3"))
-    told = {claim.name: claim.together for claim in outcome.claims}
+    texts = {claim.name: claim.together for claim in outcome.claims}
     of_weeks = {"table2.alike", "table3.inaccuracy-helps", "table3.users-are-worse", "table3.conservative-is-better"}
-    assert {name for name, text in told.items() if text} == of_weeks
+    assert {name for name, text in texts.items() if text} == of_weeks
     values = [
         means[USERS]["conservative"] / means[USERS]["easy"]
         for means in runs.run_resampled(Sp2Study(log, 32, (0, 1, 2, 3)), [USERS])
     ]
     found = inside("conservative / EASY", values, 0.9, 1.1, is_ratio=True)
     assert found.found.low is not None
-    assert told["table2.alike"] == f"4 logs of its weeks, drawn with replacement: 1 {found.says}: {found.text()}"
-    assert told["table3.conservative-is-better"].count("conservative / EASY") == 6
+    assert texts["table2.alike"] == f"4 logs of its weeks, drawn with replacement: 1 {found.says}: {found.text()}"
+    assert texts["table3.conservative-is-better"].count("conservative / EASY") == 6
     assert len({claim.verdict for claim in outcome.claims} - set(VERDICTS)) == 0
     # What is drawn moves with the seed; one log of weeks has no interval, and of a short log there are none.
     other = run_paper(Sp2Study(log, 32, (9, 10, 11, 12)), ("2",))
-    assert other.claims[1].together not in ("", told["table2.alike"])
+    assert other.claims[1].together not in ("", texts["table2.alike"])
     assert not any(claim.together for claim in run_paper(Sp2Study(log, 32, (0,)), ("2",)).claims)
     assert not any(claim.together for claim in run_paper(Sp2Study(small_log, 32, (0, 1, 2)), ("2",)).claims)
 
 
 def test_claims_of_the_model_have_intervals_over_its_logs(small: PaperOutcome) -> None:
-    told = {claim.name: claim.together for claim in small.claims if claim.name.startswith(("figure9", "figure10"))}
-    assert len(told) == 5
-    assert all(text.startswith("2 generated logs: ") for text in told.values()), told
-    assert told["figure9.alike"].count("conservative / EASY") == 11
-    assert told["figure10.conservative-backfills-more"].count("conservative - EASY") == 13
-    assert "FCFS / EASY" in told["figure9.fcfs-far-worse"]
+    texts = {claim.name: claim.together for claim in small.claims if claim.name.startswith(("figure9", "figure10"))}
+    assert len(texts) == 5
+    assert all(text.startswith("2 generated logs: ") for text in texts.values()), texts
+    assert texts["figure9.alike"].count("conservative / EASY") == 11
+    assert texts["figure10.conservative-backfills-more"].count("conservative - EASY") == 13
+    assert "FCFS / EASY" in texts["figure9.fcfs-far-worse"]
 
 
 def test_a_week_without_jobs_leaves_out_one_resampled_log_and_not_the_paper(
@@ -145,10 +145,10 @@ def test_the_intervals_of_each_claim_can_speak_against_it() -> None:
     assert [one.verdict for one in with_resampled(claims, logs(1.0, 1.2, 0.7, 1.3), has_estimates=True)] == [HOLDS] * 4
 
 
-def test_progress_is_told_to_its_end(small_log: Log) -> None:
-    told: list[tuple[str, int, int]] = []
-    run_paper(Sp2Study(small_log, 32, (0, 1)), ("2", "figures"), Runner(lambda *one: told.append(one)))
-    assert [one for one in told if one[1] == one[2]] == [
+def test_progress_is_reported_to_its_end(small_log: Log) -> None:
+    calls: list[tuple[str, int, int]] = []
+    run_paper(Sp2Study(small_log, 32, (0, 1)), ("2", "figures"), Runner(lambda *one: calls.append(one)))
+    assert [one for one in calls if one[1] == one[2]] == [
         ("Table 2", 1, 1), ("Weeks resampled", 2, 2), ("Figures 9 and 10", 13, 13)
     ]  # fmt: skip
     assert MODEL_LOGS >= 2

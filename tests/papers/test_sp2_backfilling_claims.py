@@ -54,7 +54,7 @@ def test_the_jobs_of_table_1_add_up_to_the_text() -> None:
     assert sum(jobs for jobs, _ in TABLE_1.values()) == IUCC_JOBS
 
 
-def test_who_wins_in_table_1_is_as_the_text_says() -> None:
+def test_the_best_in_table_1_is_as_the_text_says() -> None:
     on_33, _, on_58 = ([pairs[place] for _, pairs in TABLE_1.values()] for place in range(3))
     assert wins(on_33) == (4, 4, 0)
     assert wins(on_58) == (0, 4, 4)
@@ -69,7 +69,7 @@ def test_the_jobs_of_table_2_are_not_those_of_the_text() -> None:
     assert sum(month.jobs for month in TABLE_2) == 28290 != KTH_JOBS
 
 
-def test_who_wins_in_table_2_is_as_the_text_says() -> None:
+def test_the_best_in_table_2_is_as_the_text_says() -> None:
     assert wins([(month.easy, month.conservative) for month in TABLE_2]) == (7, 4, 1)
 
 
@@ -114,11 +114,11 @@ def test_more_than_nine_of_eleven_months_is_domination(easy_wins: int, verdict: 
     assert "1 ties" in found.numbers
 
 
-def test_one_month_tells_nothing_of_domination() -> None:
+def test_one_month_shows_nothing_of_domination() -> None:
     assert domination("table2", [month("a", 1, 2)]).verdict == UNCHECKED
 
 
-def test_the_printed_table_2_beside_itself_is_within_and_its_claims_hold() -> None:
+def test_the_printed_table_2_against_itself_is_within_and_its_claims_hold() -> None:
     months = [month(one.label, one.easy, one.conservative, one.jobs) for one in TABLE_2]
     made = table_2(months, "whole", is_kth=True)
     assert {row[f"{policy}_verdict"] for row in made.rows for policy in ("easy", "conservative")} == {"within"}
@@ -142,7 +142,7 @@ def factors(changes: dict[int | str, tuple[float, float]]) -> list[FactorFigures
     ]
 
 
-def test_the_printed_table_3_beside_itself_is_within_and_its_claims_hold() -> None:
+def test_the_printed_table_3_against_itself_is_within_and_its_claims_hold() -> None:
     rows = factors({})
     made = table_3(rows, "whole", is_kth=True)
     assert {row["easy_verdict"] for row in made.rows} == {"within"}
@@ -191,7 +191,7 @@ def test_the_claims_of_figures_9_and_10() -> None:
     assert {name for name, verdict in found.items() if verdict == HOLDS} == {"conservative-backfills-more"}
 
 
-def test_figure_11_beside_the_printed_counts() -> None:
+def test_figure_11_next_to_the_printed_counts() -> None:
     found = EstimateFigures(20054, 0, 3215, 3204, 500, 793, 60.0, 0.5, 0.9, (*[100] * 100, 3215))
     assert {row["verdict"] for row in table_11(found, is_kth=True).rows} == {"within", "-"}
     assert set(verdicts(claims_of_figure_11(found, has_kills=True)).values()) == {HOLDS}

@@ -111,7 +111,7 @@ def test_a_start_that_may_not_be_is_refused_by_name() -> None:
         run(work, one_host(8), Twice(), driver="compiled")
 
 
-def test_who_redefines_decide_is_not_compiled_and_chunks_are_refused() -> None:
+def test_a_class_that_redefines_decide_is_not_compiled_and_chunks_are_refused() -> None:
     assert compiled_of(Twice(), one_host(8)) is not None
     assert compiled_of(Derived(), one_host(8)) is None
     with pytest.raises(UsageError, match="places whole jobs"):

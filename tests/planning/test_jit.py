@@ -68,7 +68,7 @@ print([times(eval(word))(np.array([10]))[0].item() for word in sys.argv[1:]])
 
 
 @pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
-def test_kernels_of_one_factory_that_two_processes_have_compiled_are_told_apart(tmp_path: Path) -> None:
+def test_kernels_of_one_factory_that_two_processes_have_compiled_are_distinguished(tmp_path: Path) -> None:
     """Numba names code by a count within its process: two that were compiled first in theirs would have one name in a third."""
     environment = os.environ | {"QBATCH_CACHE": str(tmp_path), "PYTHONPATH": str(OWN_TRACES.parent)}
     environment.pop("NUMBA_CACHE_DIR", None)
@@ -201,7 +201,7 @@ def picking(places: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.skipif(jit.IS_PLAIN, reason="nothing is compiled here")
-def test_a_kernel_that_cannot_be_told_from_another_is_not_kept() -> None:
+def test_a_kernel_that_cannot_be_distinguished_from_another_is_not_kept() -> None:
     first, second = picking((5, 6)), picking((7, 8))
     assert (first(1), second(1)) == (6, 8)
     space: dict[str, Any] = {"__name__": "nowhere"}

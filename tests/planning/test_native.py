@@ -282,7 +282,7 @@ def test_records_of_other_fields_are_other_variants() -> None:
 
 
 def is_refused(folder: Path) -> bool:
-    """Tell whether an object that is in a folder is not called, and no other is kept there."""
+    """Return whether an object that is in a folder is not called, and no other is kept there."""
     variant = str(native.described((np.arange(6),)))
     assert native._find(folder, "number", variant) is not None
     is_called = native.find(folder, "number", variant) is not None

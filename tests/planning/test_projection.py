@@ -1,4 +1,4 @@
-"""Projections: what a wrapper says is told to the inner policy in every form, and the machine's state is not touched."""
+"""Projections: the inner policy sees what a wrapper says in every form, and the machine's state is not touched."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def view(request: pytest.FixtureRequest) -> View:
     return busy(Machine(HOSTS, single_host=request.param == "hosts", chunked=request.param == "chunks"))
 
 
-def test_what_nobody_changes_is_what_it_was(view: View) -> None:
+def test_what_is_not_changed_is_what_it_was(view: View) -> None:
     other = Projection(view).view(memory="inner")
     assert (other.free, other.free_memory, other.running) == (view.free, view.free_memory, view.running)
     assert (other.queue.tolist(), other.ends.tolist()) == (view.queue.tolist(), view.ends.tolist())

@@ -1,4 +1,4 @@
-"""Spaces: one vocabulary over three kinds of machine, and a pool of chunks that is one pool while nobody asks for hosts."""
+"""Resource models: one vocabulary over three kinds of machine; a pool of chunks is one pool while no job asks for hosts."""
 
 from __future__ import annotations
 

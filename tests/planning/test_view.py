@@ -43,7 +43,7 @@ def test_those_that_fit_are_those_that_a_scan_finds(machine: Machine) -> None:
         assert list(view.that_fit("estimate", "procs")) == by_two
         free = view.free_now()
         left_out = [job for job in view.waiting if job.procs > widest]
-        assert not any(free.take(job) for job in left_out)  # nothing is left out that there is room for
+        assert not any(free.take(job) for job in left_out)  # no job that would fit is left out
 
 
 def test_a_view_is_what_it_was_when_it_was_looked_at_until_the_pass_is_over() -> None:
@@ -76,20 +76,20 @@ def test_a_changed_view_shows_what_was_given_and_else_the_same() -> None:
     assert other.running == view.running
 
 
-def test_the_hosts_of_those_that_ended_are_told() -> None:
-    told: list[frozenset[int]] = []
+def test_the_view_holds_the_hosts_of_the_jobs_that_ended() -> None:
+    seen_hosts: list[frozenset[int]] = []
 
     class Looks:
         inner = load_policy("easy")
 
         def decide(self, view: View) -> object:
-            told.append(view.ended_on)
+            seen_hosts.append(view.ended_on)
             return self.inner.decide(view)
 
     engine = Engine(Machine((Host("a", 2), Host("b", 4)), single_host=True), Looks())
     engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=5))])
     engine.handle(2, [Finished(0)])
-    assert told == [frozenset(), frozenset({1})]
+    assert seen_hosts == [frozenset(), frozenset({1})]
 
 
 def test_former_names_still_work() -> None:

@@ -241,7 +241,7 @@ class State:
             self.accept(job, plan)
 
     def arrive_slack(self, job: Job, priority: int) -> None:
-        """Place a job where it costs least; nobody is refused (rules 12 and 13)."""
+        """Place a job where it costs least; no job is refused (rules 12 and 13)."""
         mine = 1 + Fraction(priority, 1024) + Fraction(self.settings.administrative)
         self.priorities[job.row] = mine
         slack = self.slack(job, mine)
@@ -385,7 +385,7 @@ def price_of_makespan(state: State, job: Job, plan: Plan) -> int:
 
 
 def slack_plan(state: State, job: Job, slack: int) -> Plan:
-    """Place J like MSB in order of planned start; nobody waits past his guarantee (rule 13)."""
+    """Place J like MSB in order of planned start; no job waits past its guarantee (rule 13)."""
     rows = state.waiting()
 
     def meets(each: Job, start: int) -> bool:
@@ -400,7 +400,7 @@ def slack_plan(state: State, job: Job, slack: int) -> Plan:
 
     plans = [placed_at(state, job, rows, place, place, meets) for place in range(len(rows) + 1)]
     plan = cheapest(plans, price)
-    assert plan is not None  # Behind all the others it moves nobody.
+    assert plan is not None  # Behind all the others it moves no job.
     return plan
 
 
@@ -542,7 +542,7 @@ class Running(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A waiting job, for :func:`repaired`; one that lost its processors tells its old start as the planned one."""
+    """A waiting job, for :func:`repaired`; one that lost its processors has its old start as the planned one."""
 
     row: int
     procs: int

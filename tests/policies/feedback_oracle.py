@@ -1,4 +1,4 @@
-"""Who waits for whom in a log the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
+"""Which user waits for which job in a log, the slow and obvious way, written from rule 14 of docs/spec/papers.md 5.5 alone.
 
 Every job looks at every other.  Times are integer microseconds.  :func:`lived` is FCFS on such a log, from that rule and
 "The meaning of one instant" of docs/design.md.
@@ -29,11 +29,11 @@ class Logged(NamedTuple):
 def predecessors(jobs: Sequence[Logged]) -> list[tuple[int, int]]:
     """Return the position of each job's predecessor, or -1, and its think time."""
     if any(job.predecessor != UNKNOWN for job in jobs):
-        return [told(jobs, job) for job in jobs]
+        return [given(jobs, job) for job in jobs]
     return [derived(jobs, position) for position in range(len(jobs))]
 
 
-def told(jobs: Sequence[Logged], job: Logged) -> tuple[int, int]:
+def given(jobs: Sequence[Logged], job: Logged) -> tuple[int, int]:
     """Return what fields 17 and 18 say; a number that no other job bears is none."""
     for position, other in enumerate(jobs):
         if other.number == job.predecessor and other.number != job.number:
@@ -65,7 +65,7 @@ def order(jobs: Sequence[Logged], position: int) -> tuple[int, int, int]:
 
 
 def ends_by(job: Logged, instant: int) -> bool:
-    """Tell whether the log knows that the job ended by then."""
+    """Return whether the log knows that the job ended by then."""
     return job.wait != UNKNOWN and job.run != UNKNOWN and logged_end(job) <= instant
 
 

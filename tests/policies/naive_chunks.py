@@ -1,9 +1,9 @@
 """FCFS and EASY with chunks, by brute force from the words of the definition: no kernel, no shared code.
 
-A job asks for a list of chunks, one by one; a chunk goes to the first host that has room for it.  ``scatter``: to the
-first such host that the job does not use yet.  ``pack``: all go to the first host that has room for all.
-A chunk that names a host goes there only.  Exclusive: only hosts where nobody is count, and they are taken whole.  A pass that
-started somebody is made again.
+A job asks for a list of chunks, one by one; a chunk goes to the first host on which it fits.  ``scatter``: to the
+first such host that the job does not use yet.  ``pack``: all go to the first host on which all fit.
+A chunk that names a host goes there only.  Exclusive: only empty hosts count, and they are taken whole.  A pass that
+started a job is made again.
 """
 
 from __future__ import annotations

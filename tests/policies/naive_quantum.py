@@ -33,14 +33,14 @@ class Living:
     memory: int
     since: int | None
     done: int = 0
-    guest_until: int | None = None
-    victims: list[int] = field(default_factory=list)
+    trial_until: int | None = None
+    preempted: list[int] = field(default_factory=list)
     idle: int = 0
-    """Of a guest: the processors that it took from among the idle ones."""
+    """Of a trial run: the processors that it took from the idle ones."""
 
 
 @dataclass
-class Told:
+class Life:
     """What became of a job."""
 
     first: int = -1
@@ -59,18 +59,18 @@ class Machine:
         self.quantum, self.initial, self.protect = quantum, memory, protect
         self.waiting: list[int] = []
         self.living: dict[int, Living] = {}
-        self.told = [Told() for _ in jobs]
+        self.lives = [Life() for _ in jobs]
         self.had: set[int] = set()
         self.thrown_away: dict[int, int] = {}
         self.at_once: set[int] = set()
         self.now = 0
 
-    def simulate(self) -> list[Told]:
+    def simulate(self) -> list[Life]:
         """Run to the end."""
         coming = list(range(len(self.jobs)))
         while coming or self.living or self.waiting:
             instants = [self.jobs[j].submit for j in coming[:1]] + [self.end_of(j) for j in self.living if self.goes(j)]
-            instants += [life.guest_until for life in self.living.values() if life.guest_until is not None]
+            instants += [life.trial_until for life in self.living.values() if life.trial_until is not None]
             if self.at_once:
                 instants.append(self.now)
             self.now = min(instants)
@@ -78,17 +78,17 @@ class Machine:
             back = [
                 j
                 for j in self.living
-                if j in self.at_once or (self.living[j].guest_until == self.now and j not in over)
+                if j in self.at_once or (self.living[j].trial_until == self.now and j not in over)
             ]
             self.at_once = set()
             for j in over:
-                self.told[j].end = self.now
+                self.lives[j].end = self.now
             for j in back:
                 self.thrown_away[j] = self.now - (self.living[j].since or 0)
             for j in [*over, *back]:
-                for victim in self.living[j].victims:
-                    self.living[victim].since = self.now
-                    self.told[victim].begins.append(self.now)
+                for other_job in self.living[j].preempted:
+                    self.living[other_job].since = self.now
+                    self.lives[other_job].begins.append(self.now)
                 del self.living[j]
             self.waiting = sorted({*self.waiting, *back})
             new = [j for j in coming if self.jobs[j].submit == self.now]
@@ -98,7 +98,7 @@ class Machine:
             for j in [j for j in (new if self.protect is not None else list(self.waiting)) if j in self.waiting]:
                 if j not in self.had:
                     self.serve(j)
-        return self.told
+        return self.lives
 
     def goes(self, j: int) -> bool:
         return self.living[j].since is not None
@@ -109,18 +109,18 @@ class Machine:
         return life.since + self.jobs[j].run - life.done
 
     def expected(self, j: int) -> int:
-        """When a job gives its processors back for good, by its estimate; of a guest, at the latest when it must go."""
+        """When a job gives its processors back for good, by its estimate; of a trial run, at the latest when its quantum ends."""
         life, job = self.living[j], self.jobs[j]
         if life.since is None:
-            guest = next(g for g, other in self.living.items() if j in other.victims)
-            return self.expected(guest) + job.estimate - life.done
+            trial = next(g for g, other in self.living.items() if j in other.preempted)
+            return self.expected(trial) + job.estimate - life.done
         end = life.since + job.estimate - life.done
-        return end if life.guest_until is None else min(end, life.guest_until)
+        return end if life.trial_until is None else min(end, life.trial_until)
 
     def holds(self, j: int) -> tuple[int, int]:
-        """Processors and memory that a job keeps from the others: a victim all of its own, a guest what was idle."""
+        """Processors and memory that a job keeps from others: a preempted job all its own, a trial run those that were idle."""
         life = self.living[j]
-        return (self.jobs[j].procs if life.guest_until is None else life.idle), life.memory
+        return (self.jobs[j].procs if life.trial_until is None else life.idle), life.memory
 
     def left(self, host: int, at: int, booked: list[tuple[int, int, int, int, int]]) -> tuple[int, int]:
         """Processors and memory that will be free on a host at an instant, as far as is known."""
@@ -174,9 +174,9 @@ class Machine:
     def begin(self, j: int, host: int, memory: int) -> None:
         self.waiting.remove(j)
         self.living[j] = Living(host, memory, self.now)
-        self.told[j].begins.append(self.now)
-        if self.told[j].first < 0:
-            self.told[j].first = self.now
+        self.lives[j].begins.append(self.now)
+        if self.lives[j].first < 0:
+            self.lives[j].first = self.now
 
     def serve(self, j: int) -> None:
         job = self.jobs[j]
@@ -186,27 +186,27 @@ class Machine:
             free, memory = self.left(host, self.now, [])
             if procs < job.procs or (all_memory and memory < min(job.memory, self.initial)):
                 continue
-            victims: list[int] = []
+            preempted: list[int] = []
             if self.protect is not None:
-                for victim in sorted(self.stoppable(host), key=lambda v: (self.slowdown(v), v)):
+                for other_job in sorted(self.stoppable(host), key=lambda v: (self.slowdown(v), v)):
                     if free >= job.procs:
                         break
-                    victims.append(victim)
-                    free += self.jobs[victim].procs
-            if free >= job.procs and (best is None or (free - job.procs, len(victims), host) < best):
-                best, chosen = (free - job.procs, len(victims), host), victims
+                    preempted.append(other_job)
+                    free += self.jobs[other_job].procs
+            if free >= job.procs and (best is None or (free - job.procs, len(preempted), host) < best):
+                best, chosen = (free - job.procs, len(preempted), host), preempted
         if best is None:
             return
         host = best[2]
         idle = min(self.left(host, self.now, [])[0], job.procs)
         memory = min(job.memory, self.initial) if self.hosts[host][1] else 0
-        for victim in chosen:
-            life = self.living[victim]
+        for other_job in chosen:
+            life = self.living[other_job]
             assert life.since is not None
             life.done, life.since = life.done + self.now - life.since, None
         self.begin(j, host, memory)
         life = self.living[j]
-        life.guest_until, life.victims, life.idle = self.now + self.quantum, chosen, idle
+        life.trial_until, life.preempted, life.idle = self.now + self.quantum, chosen, idle
         self.had.add(j)
         if self.hosts[host][1] and job.used > memory:
             self.at_once.add(j)
@@ -214,7 +214,7 @@ class Machine:
     def stoppable(self, host: int) -> list[int]:
         found = []
         for j, life in self.living.items():
-            if life.host != host or life.since is None or life.guest_until is not None:
+            if life.host != host or life.since is None or life.trial_until is not None:
                 continue
             if self.now - life.since >= (self.protect or 0) and life.since < self.now:
                 found.append(j)

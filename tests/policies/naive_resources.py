@@ -33,7 +33,7 @@ class Booking(NamedTuple):
 
 
 class Site:
-    """Hosts with what each has; ``bookings``: what is taken, by whom it does not matter."""
+    """Hosts with what each has; ``bookings``: what is taken, by any job."""
 
     def __init__(self, hosts: list[Need], bookings: list[Booking]) -> None:
         self.hosts = hosts
@@ -110,7 +110,7 @@ class Replay:
 
 
 def easy(hosts: list[Need], tasks: list[Task]) -> Replay:
-    """The head's reservation is a placement; a later job starts if it fits beside running jobs and that reservation."""
+    """The head's reservation is a placement; a later job starts if it fits with the running jobs and that reservation."""
     found = Replay(hosts, tasks)
     for now, _, arrived in found.rounds([]):
         found.queue += arrived

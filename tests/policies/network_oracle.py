@@ -73,7 +73,7 @@ class Task(NamedTuple):
 
 
 class Response(NamedTuple):
-    """One visit whose last task ended.  Its I/O times may lie beyond the horizon."""
+    """One visit of which the last task ended.  Its I/O times may lie beyond the horizon."""
 
     job: int
     visit: int
@@ -137,7 +137,7 @@ def uniform_tasks(processors: int, u: float) -> int:
 
 
 def normal_tasks(processors: int, u: float) -> int:
-    """Return the least number of tasks whose cumulative probability is above the fraction (rule 5)."""
+    """Return the least number of tasks with a cumulative probability above the fraction (rule 5)."""
     cumulative = 0.0
     for index, probability in enumerate(parallelism_table(processors)):
         cumulative += probability
@@ -301,7 +301,7 @@ class Network:
                     self.ended.append(job)
 
     def join_io(self) -> None:
-        """(b) Jobs whose last task ended join the I/O queue: its server is free at the end last given (rule 13)."""
+        """(b) Jobs of which the last task ended join the I/O queue: its server is free at the end last given (rule 13)."""
         for job in sorted(self.ended):
             visit = self.visits[job]
             start = max(self.now, self.last_io_end)
@@ -312,7 +312,7 @@ class Network:
         self.ended = []
 
     def complete_io(self) -> None:
-        """(c) Jobs whose I/O is over come back; one of no service that joined in (b) may be among them."""
+        """(c) Jobs of which the I/O is over come back; one of no service that joined in (b) may be among them."""
         self.back += [job for end, job in self.in_io if end == self.now]
         self.in_io = [(end, job) for end, job in self.in_io if end != self.now]
 
@@ -426,7 +426,7 @@ def simulate(
 
 
 class Measures(NamedTuple):
-    """What one replication tells."""
+    """What one replication measures."""
 
     throughput: float
     """Jobs that completed their I/O in a second."""

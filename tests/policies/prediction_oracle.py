@@ -1,7 +1,7 @@
 """EASY with predicted run times, from the paper's words alone: plain lists, one instant after another.
 
-Tsafrir, Etsion and Feitelson, IEEE TPDS 2007: the prediction is the mean run time of the last jobs of the same user that
-have ended (here: a second at least), never above the estimate; the estimate, if there are not that many.  Jobs are killed
+Tsafrir, Etsion and Feitelson, IEEE TPDS 2007.  The prediction is the mean run time of the last jobs of the same user that
+have ended (here: a second at least), never above the estimate.  It is the estimate if there are not that many.  Jobs are killed
 at their estimates, not at predictions.  A prediction that is outlived is lengthened by 1, 5, 15, 30 minutes, 1, 2, 5, 10, 20,
 50, 100, 100, ... hours, up to the estimate.  Times are microseconds; nothing is kept that can be counted again.
 """

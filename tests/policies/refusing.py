@@ -1,7 +1,7 @@
 """Small policies that refuse, promise, quote and break promises: what the tests of admission run.
 
-They plan the whole queue on one pool of processors, by the estimates, and start what the plan starts now.  A job whose planned
-end lies more than ``most`` seconds after its submission is refused in the pass that first shows it; every other one is promised
+They plan the whole queue on one pool of processors, by the estimates, and start what the plan starts now.  A job with a planned
+end more than ``most`` seconds after its submission is refused in the pass that first shows it; every other one is promised
 its planned start.  Where the plan puts a promised job later, the promise is taken back and another is made.
 """
 
@@ -22,7 +22,7 @@ SECOND = 1_000_000
 
 
 class Plan:
-    """Who holds how many processors from when until when."""
+    """How many processors each job holds, from when until when."""
 
     def __init__(self, view: View) -> None:
         self.now = view.now
@@ -106,7 +106,7 @@ class Bounded:
         return Reason("too-late", self.name, f"it would end {late / SECOND:g} s too late", {"at": at, "late": late})
 
     def _planned(self, view: View, rows: Iterable[int], plan: Plan | None = None) -> dict[int, int]:
-        """Return the planned start of each row; nobody starts before the one in front of it."""
+        """Return the planned start of each row; no job starts before the one in front of it."""
         plan = plan or Plan(view)
         planned, last = {}, view.now
         for row in self._in_order(view, rows):

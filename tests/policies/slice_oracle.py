@@ -263,7 +263,7 @@ class Frame(NamedTuple):
     kind: str
 
     def place(self, job: Fact, before: Sequence[Placed]) -> Placed:
-        """The job at its earliest, beside the jobs placed before it."""
+        """The job at its earliest, given the jobs placed before it."""
         taken = [*self.bookings, *(placed.booking for placed in before)]
         return Placed(job, earliest(taken, self.machine, job.procs, job.books, self.now))
 
@@ -414,7 +414,7 @@ def searched(jobs: Sequence[Fact], frame: Frame, settings: Settings) -> Found:
 
 
 def finish_job(running: Iterable[Placed], plan: Iterable[Placed], minimum: int, frame: Frame) -> int | None:
-    """Rule 17: the row whose end is to finish the group; None if fewer plan jobs than the minimum stand in it.
+    """Rule 17: the row that is to finish the group by its end; None if fewer plan jobs than the minimum stand in it.
 
     A running job is given as placed now, with what is left of its estimate.
     """
@@ -541,7 +541,7 @@ class Simulation:
         return max(self.jobs[row].estimate - self.executed[row] - running, SECOND)
 
     def ends(self, row: int) -> int:
-        """When a running row completes, if nobody suspends it."""
+        """When a running row completes, if it is not suspended."""
         return self.since[row] + self.jobs[row].run - self.executed[row]
 
     def lives(self, kind: str) -> bool:
@@ -653,7 +653,7 @@ class Simulation:
         return self.busy().isdisjoint(self.nodes[row])
 
     def nodes_for(self, row: int) -> tuple[int, ...] | None:
-        """The lowest nodes on which nobody runs and which no suspended job of the row's class owns."""
+        """The lowest nodes on which no job runs and which no suspended job of the row's class owns."""
         owned = {node for other in self.rows("suspended", self.kind[row]) for node in self.nodes[other]}
         closed = owned | self.busy()
         free = [node for node in range(self.procs) if node not in closed]
@@ -701,7 +701,7 @@ class Simulation:
         return whole if self.kind[row] == self.slice else min(whole, self.until)
 
     def start_or_book(self, jobs: Iterable[Fact]) -> None:
-        """Each job in turn at its earliest; who is at now starts."""
+        """Each job in turn at its earliest; one that is placed at now starts."""
         for placed in self.frame().place_all(jobs):
             self.bookings.append(placed.booking)
             if placed.start == self.now:

@@ -90,7 +90,7 @@ def test_the_head_stays_first_and_the_shortest_behind_it_is_tried_first() -> Non
 HOSTS = Machine((Host("a", 4), Host("b", 4)), single_host=True)
 
 
-def test_on_hosts_the_head_is_the_first_that_no_host_has_room_for() -> None:
+def test_on_hosts_the_head_is_the_first_that_fits_on_no_host() -> None:
     assert compiled_of(load_policy(POLICY), HOSTS) is None  # the engine replays it there
     assert compiled_of(load_policy(POLICY), one_host(8)) is not None
     # At 1 s one processor is free on host a, two on host b: job 3 waits for b, until 50 s.  There job 5 or job 6 fits until then.

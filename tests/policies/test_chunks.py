@@ -108,7 +108,7 @@ def test_every_start_is_the_oracles(name: str) -> None:
     ["fcfs", "fcfs:order=sjf", "easy", "easy:order=lxf", "hybrid:depth=0", "hybrid", "hybrid:depth=99", "conservative",
      "conservative:compress=start", "conservative:compress=none", "conservative:compress=scratch"],
 )  # fmt: skip
-def test_everyone_runs_and_nobody_could_start_after_a_pass(name: str) -> None:
+def test_every_job_runs_and_none_could_start_after_a_pass(name: str) -> None:
     for seed in range(3000, 3000 + size(40, 150)):
         machine, jobs, runs = random_case(seed)
         found = drive(Engine(machine, load_policy(name), is_audited=True), jobs, runs, explained=True)
@@ -277,7 +277,7 @@ def test_chunks_that_are_to_be_on_one_host_and_name_two_are_refused() -> None:
     assert engine.state_of(1) is State.RUNNING
 
 
-def test_shapes_that_nobody_waits_with_are_forgotten() -> None:
+def test_shapes_that_no_job_waits_with_are_forgotten() -> None:
     book = ShapeBook(TWO)
     jobs = [Job(row=row, number=row, submit=0, procs=1 + row % 7, estimate=1, memory=row) for row in range(5000)]
     book.add(jobs)

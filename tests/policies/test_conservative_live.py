@@ -51,7 +51,7 @@ def test_arrivals_while_a_job_is_late_are_planned_behind_it(machine: Machine) ->
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["pool", "host"])
-def test_a_job_that_is_taken_back_makes_room_for_those_behind_it(machine: Machine) -> None:
+def test_a_job_that_is_taken_back_frees_its_place_for_those_behind_it(machine: Machine) -> None:
     engine = engine_on(machine)
     engine.handle(0, [submitted(1, 3, 100), submitted(2, 4, 50), submitted(3, 1, 120), submitted(4, 2, 10)])
     assert [engine.promise_to(row) for row in (1, 2, 3)] == [100 * SECOND, 150 * SECOND, 150 * SECOND]

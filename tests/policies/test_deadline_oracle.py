@@ -41,7 +41,7 @@ def named(settings: dict[str, Any]) -> str:
 def asked(
     submit: int, procs: int, estimate: int, run: int | None = None, deadline: int | None = None, priority: int = 0
 ) -> Asked:
-    """Return a job whose times are given in seconds; it runs as long as estimated unless told otherwise."""
+    """Return a job from times in seconds; it runs as long as estimated unless ``run`` is given."""
     run = estimate if run is None else run
     due = None if deadline is None else deadline * SECOND
     return Asked(submit * SECOND, procs, estimate * SECOND, run * SECOND, due, priority)
@@ -127,8 +127,8 @@ def test_a_running_job_that_should_have_ended_by_now_ends_in_one_second() -> Non
     assert state_of(Settings("msb"), {}, now=10).profile().earliest(waiting(1, 10, 90)) == 11 * SECOND
 
 
-def test_a_job_of_zero_estimate_is_booked_for_a_second_and_its_end_moves_nobody() -> None:
-    # A ends at 0 but B was told 1; a job of 10 s that ends at 0 is an early end: B starts in the second round of 0.
+def test_a_job_of_zero_estimate_is_booked_for_a_second_and_its_end_moves_no_job() -> None:
+    # A ends at 0 but B was promised 1; a job of 10 s that ends at 0 is an early end: B starts in the second round of 0.
     assert starts([asked(0, 1, 0, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 1]
     assert starts([asked(0, 1, 10, 0, 99), asked(0, 1, 10, 10, 99)], 1, "msb") == [0, 0]
     # Half a second is booked as a whole one, too, and ends as estimated.
@@ -157,9 +157,9 @@ def test_positions_are_those_printed() -> None:
     ]  # fmt: skip
 
 
-def test_qops_puts_the_arrival_at_the_head_and_moves_who_has_time() -> None:
+def test_qops_puts_the_arrival_at_the_head_and_moves_jobs_that_have_time() -> None:
     # X runs 0-10.  A (latest 30) at 10.  J (latest 15): position 0, TL = J A: J@10, A@20.
-    # Then Z (latest 19): 0: Z@10, J@20 fails (1), T=1, m=0, TL = J, Z A: J@10, Z@20 fails (2), and so on until K;
+    # Then Z (latest 19): 0: Z@10, J@20 fails (1), T=1, m=0, TL = J, Z A: J@10, Z@20 fails (2), and so on until K.
     # 1: J kept, Z@20 fails, T=1, m=(1+1)//2=T; 2: Z@30 fails, T=m=2.  Refused, and nothing has changed.
     jobs = [asked(0, 4, 10, 10, 10), asked(0, 4, 10, 10, 40), asked(1, 4, 10, 10, 25), asked(2, 4, 10, 10, 29)]
     assert starts(jobs, 4, "qops") == [0, 20, 10, None]
@@ -246,7 +246,7 @@ def test_msb_in_planned_order_keeps_those_in_front_where_they_are() -> None:
         assert seconds_of(oracle.msb_plan(state, waiting(2, 100, 90))) == plan
 
 
-def test_who_comes_forward_earns_nothing() -> None:
+def test_a_job_that_comes_forward_earns_nothing() -> None:
     # A from 10 to 20, B from 20 to 10, J (submitted at 0) at 30: 10 + 0 + 30.
     state = state_of(Settings("msb"), {waiting(1, 10, 90): 10, waiting(2, 10, 30): 20})
     plan = {2: 10 * SECOND, 1: 20 * SECOND, 3: 30 * SECOND}
@@ -375,7 +375,7 @@ def test_quotes_by_hand() -> None:
     jobs[1] = asked(0, 1, 10, 10, 22)
     for settings in SCHEMES:
         assert oracle.quoted(jobs, 1, at=5 * SECOND, job=asks, **settings) == 25 * SECOND
-    # At 10 A has started.  The machine is free at 20; at 21.5 the end 26.5 is told as 27.
+    # At 10 A has started.  The machine is free at 20; at 21.5 the end 26.5 is quoted as 27.
     for at, quote in [(10, 25), (20, 25), (21.5, 27)]:
         assert oracle.quoted(jobs, 1, "qops", int(at * SECOND), asks) == quote * SECOND
 
@@ -401,7 +401,7 @@ def test_an_overdue_job_pushes_the_plan_back_a_second_and_a_breach_gets_its_new_
 
 
 def test_a_repair_in_order_of_latest_start_is_taken_if_fewer_miss() -> None:
-    # A has no deadline: A@11, B@21 misses (latest 20).  By latest start B@11, A@16: nobody does.
+    # A has no deadline: A@11, B@21 misses (latest 20).  By latest start B@11, A@16: no job does.
     running = [oracle.Running(1, 0, 10 * SECOND)]
     first = oracle.Waiting(1, 1, 10 * SECOND, 10 * SECOND)
     second = oracle.Waiting(2, 1, 5 * SECOND, 20 * SECOND, 25 * SECOND)
@@ -465,7 +465,7 @@ def test_every_promise_is_kept_on_random_workloads(settings: dict[str, Any]) -> 
         assert_fits(jobs, procs, outcome.start)
         is_slack = settings["scheme"] == "slack"
         for row, (job, begin) in enumerate(zip(jobs, outcome.start, strict=True)):
-            assert begin is not None or (job.deadline is not None and not is_slack)  # relax and slack refuse nobody
+            assert begin is not None or (job.deadline is not None and not is_slack)  # relax and slack refuse no job
             if begin is None:
                 continue
             deadline, guarantee = outcome.deadline[row], outcome.guarantee[row]

@@ -79,11 +79,11 @@ def test_the_schedule_is_that_of_the_oracle_job_for_job(policy: str) -> None:
         work = with_deadlines(seed)
         schedule, outcome = run(work, one_host(PROCS), load_policy(policy)), simulate(asked_of(work), PROCS, scheme, **settings)
         assert starts(schedule) == outcome.start, seed
-        told = [None if latest < 0 else latest for latest in schedule.promise.tolist()]
+        promises = [None if latest < 0 else latest for latest in schedule.promise.tolist()]
         if scheme == "slack":
-            assert told == outcome.guarantee, seed
+            assert promises == outcome.guarantee, seed
         else:
-            ends = [None if latest is None else latest + int(work.estimate[row]) for row, latest in enumerate(told)]
+            ends = [None if latest is None else latest + int(work.estimate[row]) for row, latest in enumerate(promises)]
             assert ends == outcome.deadline, seed
         refused += len(schedule.rejected)
     assert (refused > 0) == (scheme != "slack")
@@ -191,7 +191,7 @@ def lived(work: Workload, policy: str, until: int) -> Engine:
     return calendar.engine
 
 
-def test_a_quote_tells_the_price_that_the_job_is_then_given() -> None:
+def test_a_quote_shows_the_price_that_the_job_is_then_given() -> None:
     engine = Engine(one_host(4), load_policy("qops"), is_audited=True)
     engine.handle(0, [asking(0, 2, 3600)])
     # Half the machine is booked for an hour of the day: a 48th of it.
@@ -229,7 +229,7 @@ def test_a_job_that_outlives_its_estimate_breaks_a_promise_at_once_and_once() ->
     assert [type(action) for action in found] == [Break]
     assert found[0].row == 1  # type: ignore[attr-defined]
     assert engine.promise_to(1) is None
-    # It is still there second by second: the plan moves on, and nothing is told again of what was told.
+    # It is still there second by second: the plan moves on, and no promise is announced a second time.
     for second in range(101, 220):
         assert actions_of(engine, second) == []
     assert engine.explain(1).numbers["planned"] == 220 * SECOND

@@ -94,7 +94,7 @@ def test_the_compiled_loop_is_the_engine_to_the_microsecond(
 
 
 def test_many_jobs_of_many_widths_that_wait_have_their_shares_in_both_drivers() -> None:
-    """More widths than the pass remembers levels, more jobs than it has room for at first."""
+    """More widths than the pass remembers levels, more jobs than its first arrays hold."""
     rng = random.Random(1)
     for _ in range(3):
         jobs = [
@@ -128,7 +128,7 @@ def test_with_memory_everyone_ends_and_his_work_is_done_once() -> None:
 
 
 def shares_at(schedule, at: float) -> dict[int, int]:
-    """Who has how many processors at an instant, of the jobs that ran in pieces."""
+    """Processors at an instant of each job that ran in several execution intervals."""
     return {
         int(row): int(procs)
         for row, begin, end, procs, _, _ in schedule.pieces.tolist()
@@ -136,7 +136,7 @@ def shares_at(schedule, at: float) -> dict[int, int]:
     }  # fmt: skip
 
 
-def test_shares_are_equal_but_nobody_has_more_than_he_asks_for() -> None:
+def test_shares_are_equal_but_no_job_has_more_than_it_asks_for() -> None:
     schedule = schedule_of("equispatial", [(10, 0)], [asked(0, 10, 100), asked(10, 2, 100), asked(10, 9, 100)])
     # 10 processors for requests of 10, 2, 9: levels 4, 2, 4.
     assert shares_at(schedule, 5) == {0: 10}
@@ -178,7 +178,7 @@ def test_a_job_goes_where_it_has_all_that_it_asks_for_else_where_there_is_most_f
     assert seconds(schedule.end)[0] == 100
 
 
-def test_who_waited_for_memory_gets_all_until_he_has_what_he_missed() -> None:
+def test_a_job_that_waited_for_memory_gets_all_until_it_has_what_it_missed() -> None:
     jobs = [asked(0, 4, 100, memory=6), asked(0, 4, 300, memory=6), asked(0, 4, 200)]
     schedule = schedule_of("equispatial:memory=0", [(4, 10)], jobs)
     # Jobs 1 and 3 have 2 each until job 1 ends at 200.  Job 2 would have had 1 of (2, 1, 1): it missed 200.  From then on it
@@ -190,7 +190,7 @@ def test_who_waited_for_memory_gets_all_until_he_has_what_he_missed() -> None:
     assert seconds(schedule.end) == [200, 600, 500]
 
 
-def test_without_memory_a_quantum_makes_room_by_shrinking_the_others() -> None:
+def test_without_memory_a_quantum_shrinks_the_others() -> None:
     jobs = [asked(0, 4, 100, memory=10), asked(10, 3, 2, memory=8, used=1), asked(30, 3, 50, memory=8, used=1)]
     schedule = schedule_of("equispatial:quantum=5,memory=1", [(4, 11)], jobs)
     # Job 2 ends in its quantum; job 3 does not, and waits for the memory of job 1.
@@ -236,10 +236,10 @@ def test_closed_hosts_stay_as_they_are_and_share_again_when_they_open() -> None:
     assert len(engine.view().queue) == 0
 
 
-def test_who_is_withdrawn_before_he_began_gives_back_the_memory_of_his_place() -> None:
+def test_a_job_that_is_withdrawn_before_it_began_gives_back_the_memory_of_its_place() -> None:
     engine = Engine(Machine((Host("a", 1, 10),)), load_policy("equispatial:memory=0"), is_audited=True)
     engine.handle(0, [submitted(1, 1, 0, 4), submitted(2, 1, 0, 5), submitted(3, 1, 0, 6)])
-    # Job 2 has a place beside job 1, but no processor; for job 3 there is 1 left of 10.
+    # Job 2 has a place next to job 1, but no processor; for job 3 there is 1 left of 10.
     assert engine.explain(1).code == "processors"
     assert engine.explain(2).code == "memory"
     engine.handle(SECOND, [Withdrawn(1)])
@@ -265,7 +265,7 @@ def test_machines_and_shadows_that_it_is_not_for_are_refused() -> None:
         parse_config('shadows = ["equispatial"]\n', "the test")
 
 
-def test_who_runs_and_who_stands_still_under_another_policy_is_taken_up() -> None:
+def test_jobs_that_run_and_that_are_suspended_under_another_policy_are_taken_up() -> None:
     machine = Machine((Host("a", 8),), single_host=True)
     engine = Engine(machine, load_policy("immediate:inner=easy,protect=0"), is_audited=True)
     engine.handle(0, [Submitted(Job(number=1, submit=0, procs=8, estimate=900 * SECOND))])

@@ -48,7 +48,7 @@ def joined(pieces: list[Piece]) -> list[Piece]:
 
 
 def pieces_of(schedule: Schedule, row: int, hosts_of_whole: list[Piece]) -> list[Piece]:
-    """The pieces of a job; of one that ran in one go the schedule tells no host, so it has that of the oracle."""
+    """The execution intervals of a job; of a job with only one the schedule holds no host, so it has that of the oracle."""
     cut = [] if schedule.pieces is None else schedule.pieces[schedule.pieces[:, 0] == row, 1:].tolist()
     if cut:
         return joined(cut)
@@ -89,6 +89,6 @@ def test_cases_worked_by_hand(label: str) -> None:
     parameters["interval"] = parameters.get("interval", 0) * oracle.SECOND
     outcome = oracle.simulate(jobs, hosts, **parameters)
     for sequence, pieces in wanted.items():
-        told = [[round(begin * 1_000_000), round(end * 1_000_000), *rest] for begin, end, *rest in pieces]
-        assert [piece[:4] for piece in joined(outcome[sequence].pieces)] == told, ("oracle", sequence)
+        intervals = [[round(begin * 1_000_000), round(end * 1_000_000), *rest] for begin, end, *rest in pieces]
+        assert [piece[:4] for piece in joined(outcome[sequence].pieces)] == intervals, ("oracle", sequence)
     assert_same(calendar_of(jobs, hosts, **parameters).run(), jobs, outcome, label)

@@ -1,4 +1,4 @@
-"""The oracle of reacting sources by itself: logs small enough to see who waits for whom."""
+"""The oracle of reacting sources by itself: logs small enough to see which user waits for which job."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ MINUTE = 60 * SECOND
 
 
 def job(
-    number: int, submit: int, wait: int = 0, run: int = 0, user: int = 1, told: tuple[int, int] = (-1, -1)
+    number: int, submit: int, wait: int = 0, run: int = 0, user: int = 1, given: tuple[int, int] = (-1, -1)
 ) -> Logged:
     """Return a job of times in minutes; -1 stays -1."""
 
     def known(minutes: int) -> int:
         return minutes * MINUTE if minutes >= 0 else -1
 
-    predecessor, think = told
+    predecessor, think = given
     return Logged(number, known(submit), known(wait), known(run), user, predecessor, known(think))
 
 
@@ -48,7 +48,7 @@ def test_twenty_minutes_are_soon_enough_and_a_microsecond_more_is_not():
 
 
 def test_the_latest_end_alone_is_tried():
-    """Nobody who ended earlier can be nearer: the second best is never a predecessor."""
+    """No job that ended earlier can be nearer: the second best is never a predecessor."""
     assert links(job(1, 0, 0, 1), job(2, 0, 0, 5), job(3, 26)) == [(-1, 0), (-1, 0), (-1, 0)]
 
 
@@ -62,8 +62,8 @@ def test_an_unknown_wait_run_or_user_makes_no_predecessor():
     assert links(job(1, 0, 0, 5, user=-1), job(2, 6, user=-1)) == [(-1, 0), (-1, 0)]
 
 
-def test_where_any_job_tells_its_predecessor_nothing_is_derived():
-    log = [job(7, 0, 0, 5), job(8, 6), job(9, 7, told=(7, 3)), job(10, 8, told=(8, -1)), job(11, 9, told=(99, 4))]
+def test_where_any_job_names_its_predecessor_nothing_is_derived():
+    log = [job(7, 0, 0, 5), job(8, 6), job(9, 7, given=(7, 3)), job(10, 8, given=(8, -1)), job(11, 9, given=(99, 4))]
     assert links(*log) == [(-1, 0), (-1, 0), (0, 3), (1, 0), (-1, 0)]
 
 

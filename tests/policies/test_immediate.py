@@ -40,7 +40,7 @@ def schedule_of(policy: str, hosts: list[tuple[int, int]], jobs: list[Asked]) ->
 
 
 def same_quanta(one: Schedule, other: Schedule) -> bool:
-    """Tell whether two schedules are equal in places and pieces too."""
+    """Return whether two schedules are equal in places and execution intervals too."""
     lists = [[None if part is None else part.tolist() for part in (each.host, each.pieces)] for each in (one, other)]
     return same_schedule(one, other) and lists[0] == lists[1]
 
@@ -92,8 +92,8 @@ def test_every_job_goes_as_the_oracle_says(kind: str, inner: str, key, depth: in
         naively = naive_quantum.Machine(
             hosts, jobs, key, depth, quantum * SECOND, memory, protect * SECOND if kind == "immediate" else None
         ).simulate()
-        assert schedule.end.tolist() == [told.end for told in naively], (seed, text, hosts, jobs)
-        assert schedule.start.tolist() == [told.first for told in naively], (seed, text)
+        assert schedule.end.tolist() == [life.end for life in naively], (seed, text, hosts, jobs)
+        assert schedule.start.tolist() == [life.first for life in naively], (seed, text)
         pieces += schedule.pieces is not None
     assert pieces > size(75, 300) if kind == "immediate" else size(25, 100)
 
@@ -116,7 +116,7 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
             at += rng.choice((0, 0, SECOND, 2 * SECOND, rng.randint(0, 5 * SECOND)))
             procs, memory = rng.choice(hosts)
             estimate = rng.choice((0, 1, 3, 8, 30)) * SECOND
-            # Some ask for more than there is, some outlive their estimates, some use more memory than a guest has.
+            # Some ask for more than there is, some outlive their estimates, some use more memory than a trial run has.
             run_time = rng.choice((estimate, estimate // 2, 0, rng.randint(0, estimate + SECOND)))
             jobs.append(
                 Asked(at, rng.randint(1, procs) + 12 * (rng.random() < 0.03), rng.choice((0, 3, memory)), estimate, run_time,
@@ -130,8 +130,8 @@ def test_both_drivers_give_the_same_schedule(kind: str, inner: str) -> None:
     assert refused > size(4, 10)
 
 
-def test_many_victims_of_equal_slowdown_are_taken_by_sequence() -> None:
-    # 3 / 1, 6 / 2 and 9 / 3: doubles can tell none of them apart, nor can whole numbers.
+def test_many_jobs_of_equal_slowdown_are_preempted_by_sequence() -> None:
+    # 3 / 1, 6 / 2 and 9 / 3 are equal as doubles and as whole numbers.
     facts = [[0] * 4, [1] * 4, [9 * SECOND, 3 * SECOND, 6 * SECOND, 10**17 * 3], [3 * SECOND, SECOND, 2 * SECOND, 10**17]]
     assert by_slowdown(np.array(facts, np.int64)).tolist() == [0, 1, 2, 3]
     near = [[0] * 3, [1] * 3, [10**17 + 2, 10**17 + 1, 10**17], [10**16] * 3]
@@ -152,7 +152,7 @@ def seconds(times) -> list[float]:
 IMMEDIATE = "immediate:inner=fcfs-backfill,quantum=60,memory=10,protect=600"
 
 
-def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gone() -> None:
+def test_a_new_job_takes_the_processors_of_a_preempted_job_that_resumes_afterwards() -> None:
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(600, 3, 20)])
     assert seconds(schedule.start) == [0, 600]
     assert seconds(schedule.end) == [1020, 620]
@@ -160,20 +160,20 @@ def test_a_new_job_takes_the_processors_of_a_victim_that_resumes_when_it_has_gon
     assert schedule.pieces.tolist() == [
         [0, 0, 600 * SECOND, 4, 0, 1],
         [0, 620 * SECOND, 1020 * SECOND, 4, 0, 1],
-    ]  # the guest's quantum was enough: it ran in one go
+    ]  # the quantum of the trial run was enough: it has one execution interval
 
 
 def test_a_job_is_protected_for_ten_minutes_and_again_after_it_resumed() -> None:
     jobs = [asked(0, 4, 5000), asked(599, 3, 20), asked(600, 3, 20), asked(1219, 3, 20), asked(1220, 3, 20)]
     schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
-    # Job 2 is too early; job 3 is served at 600 and the victim resumes at 620; job 4 is too early, job 5 is not.
+    # Job 2 is too early; job 3 is served at 600 and the preempted job resumes at 620; job 4 is too early, job 5 is not.
     assert seconds(schedule.start)[2] == 600
     assert seconds(schedule.start)[4] == 1220
     assert seconds(schedule.end)[0] == 5040
     assert (seconds(schedule.start)[1], seconds(schedule.start)[3]) == (5040, 5060)
 
 
-def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands() -> None:
+def test_a_trial_run_that_does_not_end_loses_what_it_did_and_its_first_start_stands() -> None:
     schedule = schedule_of(IMMEDIATE, [(4, 0)], [asked(0, 4, 1000), asked(700, 4, 100)])
     assert seconds(schedule.start) == [0, 700]
     assert seconds(schedule.end) == [1060, 1160]
@@ -181,25 +181,25 @@ def test_a_guest_that_does_not_end_loses_what_it_did_and_its_first_start_stands(
     assert schedule.pieces[:, 5].tolist() == [1, 0, 1, 1]
 
 
-def test_too_much_memory_ends_the_quantum_at_once_and_the_victim_counts_as_interrupted() -> None:
+def test_too_much_memory_ends_the_quantum_at_once_and_the_preempted_job_counts_as_interrupted() -> None:
     jobs = [asked(0, 4, 2000, memory=10), asked(700, 4, 30, memory=30, used=11), asked(1299, 4, 30), asked(1300, 4, 30)]
     schedule = schedule_of(IMMEDIATE, [(4, 50)], jobs)
-    # The clock of the victim restarts at 700: job 3 comes a second too early, job 4 does not.
+    # The clock of the preempted job restarts at 700: job 3 comes a second too early, job 4 does not.
     assert seconds(schedule.start) == [0, 700, 2060, 1300]
     assert seconds(schedule.end) == [2030, 2060, 2090, 1330]
     assert seconds(total_wait(schedule))[1] == 1330
 
 
-def test_victims_are_taken_by_slowdown_and_the_room_they_leave_over_belongs_to_the_quantum() -> None:
-    # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is the victim.
+def test_jobs_are_preempted_by_slowdown_and_what_they_leave_over_belongs_to_the_quantum() -> None:
+    # On 6 processors: job 1 (3) from 0, job 2 (3) waited 100 s: its slowdown is larger, so that job 1 is preempted.
     jobs = [asked(0, 3, 5000), asked(0, 3, 100), asked(0, 3, 5000), asked(800, 2, 30), asked(810, 1, 10)]
     schedule = schedule_of(IMMEDIATE, [(6, 0)], jobs)
     assert seconds(schedule.start)[2:4] == [100, 800]
     assert seconds(schedule.end) == [5030, 100, 5110, 830, 820]
-    # One processor is left over while job 4 runs, and nobody but a quantum of its own gets job 5 going: job 3 is stopped.
+    # One processor is left over while job 4 runs, and only a quantum of its own starts job 5: job 3 is stopped.
 
 
-def test_a_quantum_that_was_thrown_away_counts_in_the_executed_time_of_a_victim() -> None:
+def test_a_discarded_quantum_counts_in_the_executed_time_of_a_preempted_job() -> None:
     # Job 3 has a quantum from 40 to 100 and begins at 100 on the processor of job 2.  At 150 its slowdown is 110 / (60 + 50), and
     # that of job 1 150 / (40 + 50): job 3 is suspended for job 4.  By the 50 s that are kept its slowdown would be 110 / 50.
     jobs = [asked(0, 1, 1000), asked(0, 1, 100), asked(40, 1, 2000), asked(150, 1, 30)]
@@ -220,17 +220,17 @@ def test_a_reservation_that_sticks_ends_with_a_quantum_of_its_holder_whatever_el
     assert [end for end in seconds(schedule.end) if end != 720] == [1060, 1660, 1160]
 
 
-def test_the_host_with_the_fewest_left_over_then_the_fewest_victims() -> None:
+def test_the_host_with_the_fewest_left_over_then_the_fewest_preempted_jobs() -> None:
     jobs = [asked(0, 4, 3000), asked(0, 3, 3000), asked(0, 2, 3000), asked(700, 4, 10)]
     schedule = schedule_of(IMMEDIATE, [(5, 0), (4, 0)], jobs)
-    # On the first host two victims leave 1 over (3 + 2 - 4), on the second one leaves nothing.
+    # On the first host two preempted jobs leave 1 over (3 + 2 - 4), on the second one leaves nothing.
     assert seconds(schedule.end) == [3010, 3000, 3000, 710]
     jobs = [asked(0, 2, 3000), asked(0, 2, 3000), asked(0, 4, 3000), asked(700, 4, 10)]
-    # Nothing is left over on either host; on the second one victim is enough.
+    # Nothing is left over on either host; on the second it is enough to preempt one job.
     assert seconds(schedule_of(IMMEDIATE, [(4, 0), (4, 0)], jobs).end) == [3000, 3000, 3010, 710]
 
 
-def test_reservations_are_no_constraint_for_a_guest() -> None:
+def test_reservations_are_no_constraint_for_a_trial_run() -> None:
     jobs = [asked(0, 2, 100), asked(1, 4, 50), asked(2, 2, 1000, 1000)]
     schedule = schedule_of(IMMEDIATE, [(4, 0)], jobs)
     # Job 3 may not be backfilled, but its quantum takes the idle processors until 62.
@@ -239,7 +239,7 @@ def test_reservations_are_no_constraint_for_a_guest() -> None:
     assert seconds(late.start) == [0, 62, 2]
 
 
-def test_soon_serves_in_sequence_once_each_and_suspends_nobody() -> None:
+def test_soon_serves_in_sequence_once_each_and_suspends_no_job() -> None:
     soon = "soon:inner=fcfs-backfill,quantum=60,memory=10"
     jobs = [asked(0, 4, 1000), asked(1, 6, 500), asked(2, 2, 2000), asked(3, 1, 3000)]
     schedule = schedule_of(soon, [(6, 0)], jobs)
@@ -253,7 +253,7 @@ def submitted(number: int, procs: int, estimate: int, at: int, memory: int = 0) 
     return Submitted(Job(number=number, submit=at * SECOND, procs=procs, estimate=estimate * SECOND, memory=memory))
 
 
-def guest_and_victim() -> Engine:
+def trial_and_preempted() -> Engine:
     engine = Engine(one_host(4), load_policy(IMMEDIATE), is_audited=True)
     engine.handle(0, [submitted(1, 4, 1000, 0)])
     engine.handle(600 * SECOND, [submitted(2, 2, 500, 600)])
@@ -264,8 +264,8 @@ def guest_and_victim() -> Engine:
     return engine
 
 
-def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_back() -> None:
-    engine = guest_and_victim()
+def test_no_job_takes_what_a_preempted_job_freed_until_that_job_is_taken_back() -> None:
+    engine = trial_and_preempted()
     engine.handle(610 * SECOND, [submitted(3, 2, 10, 610)])
     assert engine.state_of(2) is State.QUEUED
     assert engine.explain(2).code == "processors"
@@ -277,8 +277,8 @@ def test_what_victims_freed_is_taken_by_nobody_until_the_victim_itself_is_taken_
     assert engine.view().columns.started[1] == 600 * SECOND
 
 
-def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None:
-    engine = guest_and_victim()
+def test_a_driver_says_that_a_trial_is_returned_and_the_preempted_job_goes_on() -> None:
+    engine = trial_and_preempted()
     done = engine.handle(630 * SECOND, [Returned(1)])
     assert done.requeued == (1,)
     assert engine.state_of(0) is State.RUNNING
@@ -288,8 +288,8 @@ def test_a_driver_says_that_a_trial_is_returned_and_its_victim_goes_on() -> None
         engine.handle(631 * SECOND, [Returned(0)])
 
 
-def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
-    engine = guest_and_victim()
+def test_a_preempted_job_on_a_host_that_closed_resumes_when_it_opens() -> None:
+    engine = trial_and_preempted()
     engine.handle(610 * SECOND, [HostClosed(0)])
     done = engine.handle(660 * SECOND, [Woken()])
     assert done.requeued == done.parked == (1,)
@@ -300,7 +300,7 @@ def test_a_victim_of_a_host_that_closed_resumes_when_it_opens() -> None:
 
 
 class Asks:
-    """A policy that asks for what it is told to ask for."""
+    """A policy that asks for what the test gives it."""
 
     def __init__(self, *actions: object) -> None:
         self.actions = actions

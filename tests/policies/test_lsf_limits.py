@@ -74,7 +74,7 @@ def test_a_user_has_one_short_job_at_a_time_and_others_go_past() -> None:
 
 def test_long_jobs_run_in_their_pool_only_and_two_at_a_time() -> None:
     machine = parse_machine(MACHINE, "machine.toml")
-    # Host a has room for all; the class is for the pool small, whose one host has room for four of them.
+    # Host a could take all; the class is for the pool small, with one host that takes four of them.
     assert starts([(0, 1, 200, user) for user in range(3)], machine) == [0, 0, 200]
     assert starts([(0, 3, 200, 1), (0, 3, 200, 2)], machine) == [0, 200]
 
@@ -153,7 +153,7 @@ def test_a_limit_of_users_is_known_to_the_machine() -> None:
     assert not msgspec.structs.replace(machine, per_user=None, classes=()).limits_users
 
 
-def test_who_began_under_another_policy_counts_in_its_class() -> None:
+def test_a_job_that_began_under_another_policy_counts_in_its_class() -> None:
     machine = parse_machine(
         MACHINE.replace("per_user = 1", "per_user = 3").replace("per_user = 3", "", 1), "machine.toml"
     )
@@ -227,14 +227,14 @@ kind = "size"
 """
 
 
-def test_room_and_a_larger_class_that_waits_are_told_apart() -> None:
+def test_full_hosts_and_a_larger_class_that_waits_are_distinguished() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
-    told = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
-    assert told[2].text == "no host that may run another job of class slow_large has 4 processors free"
-    assert told[3].text == "host a has enough free, but job 2 of class slow_large waits there first"
-    assert told[3].blocked_by == (1,)
-    told = explained([(0, 1, 50, 1)] * 3, machine)
-    assert told[3].text == "2 jobs of time class quick run, limit = 2"
+    reasons = explained([(0, 6, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1), (0, 1, 50, 1)], machine)
+    assert reasons[2].text == "no host that may run another job of class slow_large has 4 processors free"
+    assert reasons[3].text == "host a has enough free, but job 2 of class slow_large waits there first"
+    assert reasons[3].blocked_by == (1,)
+    reasons = explained([(0, 1, 50, 1)] * 3, machine)
+    assert reasons[3].text == "2 jobs of time class quick run, limit = 2"
 
 
 @settings(max_examples=100, deadline=None)
@@ -272,7 +272,7 @@ def test_what_an_explanation_says_of_the_hosts_is_so(
     Calendar(work_of(jobs, machine), machine, load_policy("lsf"), is_audited=True).run(observe=look)
 
 
-def test_memory_that_is_not_free_is_told_in_units_and_makes_smaller_classes_wait() -> None:
+def test_memory_that_is_not_free_is_shown_in_units_and_makes_smaller_classes_wait() -> None:
     machine = parse_machine(KINDS, "kinds.toml")
     work = work_of([(0, 3, 200, 1), (0, 4, 200, 1), (0, 1, 200, 1)], machine)
     work = dataclasses.replace(work, memory=np.array([6, 3, 1], np.int64) * 2**30)

@@ -71,7 +71,7 @@ def test_a_quantum_that_no_other_pass_sees_leaves_the_special_of_its_job() -> No
     assert (seen[3], seen[5]) == ((30, 295), (95, 195))
 
 
-def test_a_job_that_ends_in_its_quantum_ends_on_its_host_also_when_nobody_saw_it_run() -> None:
+def test_a_job_that_ends_in_its_quantum_ends_on_its_host_also_unseen() -> None:
     jobs = [(0, 4, 2000, 2000), (1, 4, 500, 500), (700, 4, 5, 5), (800, 4, 300, 300)]
     # Job 3 ends at 705, job 1 takes its processors back at once, and job 2 asks for the host all the same: job 4, of
     # a more urgent class, comes after it.

@@ -1,4 +1,4 @@
-"""Who gets a special of LSF, and whom a job at a limit keeps waiting: cases worked by hand, by both drivers."""
+"""Which job gets a special of LSF, and which jobs a job at a limit keeps waiting: cases worked by hand, by both drivers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ reserve_wait = 10
 
 
 def test_a_job_at_the_limit_of_its_class_asks_for_no_special_and_blocks_none() -> None:
-    # Job 2 waits at the limit of class first: job 3, of a lower class, starts beside job 1.  When job 3 ends, job 4 asks for the
+    # Job 2 waits at the limit of class first: job 3, of a lower class, starts next to job 1.  When job 3 ends, job 4 asks for the
     # host, not job 2, so that job 5 waits for job 4.
     jobs = [(0, 1, 300, 100), (0, 1, 300, 50), (0, 1, 1000, 30), (1, 2, 1000, 40), (35, 1, 1000, 10)]
     assert started(LIMITED, jobs) == [(0, 0), (140, 0), (0, 0), (100, 0), (140, 0)]

@@ -29,7 +29,7 @@ from tests.policies.network_oracle import (
 
 DISCIPLINES: list[Discipline] = ["fcfs", "stf", "snutf", "lstf"]
 LONG_IO = 1000
-"""So long that nobody comes back within an example."""
+"""So long that no job comes back within an example."""
 
 
 class Seeded:

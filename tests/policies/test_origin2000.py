@@ -49,7 +49,7 @@ def workload_of(jobs: list[oracle.Job], machine: Machine) -> Workload:
     )  # fmt: skip
 
 
-class Told(Lsf):
+class Recorded(Lsf):
     """LSF* with the classes that the oracle's jobs are said to be in, whatever they ask for."""
 
     def __init__(self, jobs: list[oracle.Job], times: list[oracle.TimeClass]) -> None:
@@ -119,7 +119,7 @@ def test_every_start_is_the_oracles(policy: str) -> None:
             jobs = [job for job in jobs if any(host.cpus >= job.procs and host.memory >= job.memory for host in hosts)]
         jobs.sort(key=lambda job: (job.submit, job.sequence))
         machine = machine_of(hosts, times)
-        ours = Told(jobs, times) if name == "lsf" else load_policy(policy)
+        ours = Recorded(jobs, times) if name == "lsf" else load_policy(policy)
         schedule = Calendar(workload_of(jobs, machine), machine, ours, is_audited=True).run()
         outcome = oracle.simulate(jobs, hosts, times, name, **parameters)
         expected = [

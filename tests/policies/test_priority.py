@@ -149,7 +149,7 @@ def test_a_job_goes_to_the_host_with_the_fewest_free_processors() -> None:
     assert places == {0: "d", 1: "b", 2: "b"}
 
 
-def test_what_waits_says_why_and_for_whom() -> None:
+def test_what_waits_says_why_and_for_which_job() -> None:
     engine = Engine(MACHINE, load_policy("priority-backfill"), is_audited=True)
     engine.handle(0, [submitted(number, procs=8, memory=500, estimate=HOUR) for number in range(2)])
     engine.handle(1, [submitted(10, submit=1, procs=8, memory=500, estimate=HOUR)])
@@ -169,7 +169,7 @@ class Forgetful:
 
 
 @pytest.mark.parametrize("inner", ["priority-backfill:bypass=1", "sjf-backfill"])
-def test_a_wrapper_that_keeps_no_record_is_told_so(inner: str) -> None:
+def test_a_wrapper_that_keeps_no_record_is_refused_with_the_reason(inner: str) -> None:
     engine = Engine(one_host(4), Forgetful(inner))
     with pytest.raises(DecisionError, match="keeps what its new_memory returns"):
         engine.handle(0, [Submitted(Job(number=1, submit=0, procs=3, estimate=SECOND))])

@@ -1,4 +1,4 @@
-"""What the priority-backfill family promises: exact weights, reservations that stick or not, nobody starves."""
+"""What the priority-backfill family promises: exact weights, reservations that stick or not, no job starves."""
 
 from __future__ import annotations
 
@@ -123,10 +123,10 @@ def stream(seed: int, count: int) -> tuple[list[Asked], int]:
 @pytest.mark.parametrize(
     ("policy", "wait", "factor"), [("lxfw-backfill", 0.0167, 1), ("lxf-backfill", 0, 1), ("priority-backfill", 1, 5)]
 )
-def test_nobody_starves(policy: str, wait: float, factor: float) -> None:
-    # The wide job can be overtaken by who has the higher priority.  A small one has waited for at most 2 x 700 s when it starts,
-    # for it fits as soon as the wide job or two small ones are gone; so there is a wait from which on the wide job has the
-    # highest priority for ever, and then it starts when those end that run.
+def test_no_job_starves(policy: str, wait: float, factor: float) -> None:
+    # A job of higher priority can overtake the wide job.  A small one has waited for at most 2 x 700 s when it starts,
+    # for it fits as soon as the wide job or two small ones are gone.  So from some wait on the wide job has the highest
+    # priority for ever, and it starts when the running jobs end.
     for seed in range(10):
         found = []
         for count in (300, 600):
@@ -137,7 +137,7 @@ def test_nobody_starves(policy: str, wait: float, factor: float) -> None:
             hours = most / (wait + factor / (jobs[wide].estimate / HOUR))
             assert found[-1] <= jobs[wide].submit + hours * HOUR + LONGEST * SECOND, seed
             assert found[-1] < jobs[-1].submit, seed
-            # The same jobs do starve it where the shortest is always first and a reservation is nobody's.
+            # The same jobs do starve it where the shortest is always first and no job has a reservation.
             starving = run_named(workload_of(jobs, 4), "easy:order=sjf")
             assert starving.start[wide] > jobs[-1].submit, seed
         assert found[0] == found[1], (seed, "what comes later decides")

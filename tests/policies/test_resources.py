@@ -36,7 +36,7 @@ LONG = RUNNING + [J1, J2_LONG, J3, J4]
 
 
 class EasyByProfile:
-    """EASY as a user writes it: what fits beside the running jobs and the head's reservation starts."""
+    """EASY as a user writes it: what fits with the running jobs and the head's reservation starts."""
 
     def decide(self, view: View) -> Iterable[Action]:
         free, profile, has_head = view.free_now(), view.resources.profile(), False
@@ -69,7 +69,7 @@ class ConservativeByProfile:
 
 
 class FirstFit:
-    """What has room starts, where the engine or the room puts it."""
+    """What fits starts, where the engine or the resource model puts it."""
 
     def __init__(self, is_by_engine: bool) -> None:
         self.is_by_engine = is_by_engine
@@ -157,7 +157,7 @@ def test_the_compiled_loop_makes_the_same_reservation() -> None:
 
 
 @pytest.mark.parametrize("is_by_engine", [True, False])
-def test_a_room_knows_the_resources(is_by_engine: bool) -> None:
+def test_a_resource_model_knows_the_resources(is_by_engine: bool) -> None:
     assert replayed(FirstFit(is_by_engine), SHORT, "engine")[:4] == [(0, 0), (0, 1), (50, 1), (0, 1)]
 
 

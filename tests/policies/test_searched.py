@@ -1,4 +1,4 @@
-"""List schedulers whose queue is put in order by a search."""
+"""List schedulers with a queue that a search puts in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_search_of_one_order_changes_nothing(policy: str) -> None:
 
 
 @pytest.mark.parametrize("walk", ["ilds", "lex", "dds"])
-def test_a_search_changes_the_order_and_nobody_is_lost(walk: str) -> None:
+def test_a_search_changes_the_order_and_no_job_is_lost(walk: str) -> None:
     changed = 0
     for seed in range(10):
         work = work_of(random_asked(seed, 10, 40, LASTING))

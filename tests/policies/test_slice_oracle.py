@@ -48,7 +48,7 @@ def named(settings: dict[str, Any]) -> str:
 
 
 def job(submit: int, procs: int, estimate: int, run: int | None = None) -> Asked:
-    """A job in seconds; it runs its whole estimate unless told."""
+    """A job in seconds; it runs its whole estimate unless ``run`` is given."""
     return Asked(submit * SECOND, procs, estimate * SECOND, (estimate if run is None else run) * SECOND)
 
 
@@ -121,7 +121,7 @@ def test_class_borders() -> None:
 
 
 def test_a_short_and_a_long_job() -> None:
-    # 4 nodes.  0: slice S, the short job on node 0; the long one fits beside it on 1 to 3.  300: S lives no longer:
+    # 4 nodes.  0: slice S, the short job on node 0; the long one fits next to it on 1 to 3.  300: S lives no longer:
     # switch to 360, slice L; it goes on for as long as only L lives.  300 s done at 360: end 360 + 11,700.
     jobs = [job(0, 1, 300), job(0, 3, 12_000)]
     outcome = oracle.simulate(jobs, 4)
@@ -133,7 +133,7 @@ def test_a_short_and_a_long_job() -> None:
 
 def test_a_medium_and_a_long_job_take_turns() -> None:
     # Both need the machine.  M 0 to 1757, L 1817 to 6660, M 6720 to 6720 + 3000 - 1757 = 7963, where M lives no
-    # longer; L from 8023, with 11,000 - 4843 = 6157 to do; nobody else lives at 12,866: L goes on, to 14,180.
+    # longer.  L from 8023, with 11,000 - 4843 = 6157 to do; no other class lives at 12,866: L goes on, to 14,180.
     simulation = Simulation([job(0, 2, 3_000), job(0, 2, 11_000)], 2, Settings())
     outcome = simulation.run()
     assert stretches(outcome, 0) == [(0, 1757, (0, 1)), (6720, 7963, (0, 1))]
@@ -147,15 +147,15 @@ def test_a_class_without_work_is_passed_over_and_a_new_one_gets_its_turn() -> No
     assert seconds(outcome) == [(0, 20_180), (9_746, 9_806)]
 
 
-def test_own_jobs_wait_for_guests_until_the_slice_ends() -> None:
-    # Slice M from 0: A (2 of 4 nodes, ends early at 500), the guest B of class L beside it to 1757 at most.  C needs
+def test_own_jobs_wait_for_backfilled_ones_until_the_slice_ends() -> None:
+    # Slice M from 0: A (2 of 4 nodes, ends early at 500), B of class L is backfilled next to it to 1757 at most.  C needs
     # all 4: not at 500 nor in this slice, since B stays to its end.  L 1817 to 6660 (C cannot), C at 6720.
     outcome = oracle.simulate([job(0, 2, 1_000, 500), job(0, 2, 20_000), job(100, 4, 600)], 4)
     assert seconds(outcome)[2] == (6720, 7320)
     assert stretches(outcome, 1)[0] == (0, 1757, (2, 3))
 
 
-def test_a_guest_that_ends_early_lets_an_own_job_start() -> None:
+def test_a_backfilled_job_that_ends_early_lets_an_own_job_start() -> None:
     # As before, but B runs 400 s only; at 500 the machine is empty.
     outcome = oracle.simulate([job(0, 2, 1_000, 500), job(0, 2, 20_000, 400), job(100, 4, 600)], 4)
     assert seconds(outcome)[2] == (500, 1100)
@@ -174,7 +174,7 @@ def test_no_migration() -> None:
     assert stretches(outcome, 4) == [(2700, 3300, (1,))]
 
 
-def test_a_guest_avoids_the_nodes_of_the_suspended_of_its_class() -> None:
+def test_a_backfilled_job_avoids_the_nodes_of_the_suspended_of_its_class() -> None:
     # 3 nodes, the same course.  A (M) owns 0 and 1.  In slice L node 0 goes to the long job, so that A cannot resume.
     # D (M, one node) gets node 2, not 1.  E (M, two nodes) finds none, though from 2700 nodes 1 and 2 are idle.
     jobs = [job(0, 2, 3_000), job(1_700, 3, 60), job(1_800, 1, 11_000), job(2_000, 1, 700), job(2_100, 2, 600)]
@@ -187,7 +187,7 @@ def test_a_guest_avoids_the_nodes_of_the_suspended_of_its_class() -> None:
 
 def test_conservative_and_easy() -> None:
     # 4 nodes, only M lives.  A to 1000; B (3 nodes) booked 1000 to 2000; C (4 nodes) 2000 to 2600.  D (1 node, 2500 s)
-    # fits beside A and B, not beside C: conservative books it at 2600, EASY starts it and C waits for it.
+    # fits with A and B, not with C: conservative books it at 2600, EASY starts it and C waits for it.
     jobs = [job(0, 2, 1_000), job(1, 3, 1_000), job(2, 4, 600), job(3, 1, 2_500)]
     assert seconds(oracle.simulate(jobs, 4))[1:] == [(1000, 2000), (2000, 2600), (2600, 5100)]
     assert seconds(oracle.simulate(jobs, 4, backfill="easy"))[1:] == [(1000, 2000), (2503, 3103), (3, 2503)]
@@ -298,7 +298,7 @@ def test_only_the_six_of_largest_work_are_long_wide() -> None:
 
 def test_initial_order() -> None:
     # One processor, medium.  Largest slowdown if placed now: 600 s old and 1000 s long: (600 + 3773.6) / 1000 = 4.37;
-    # new and 600 s: 3.77; after 1000 s of the first the second gives 10.06, the third (2000 s) 5.66.
+    # new and 600 s: 3.77.  After 1000 s of the first the second gives 10.06, the third (2000 s) 5.66.
     jobs = [fact(0, 600, 1, 2_000), fact(1, 0, 1, 1_000), fact(2, 600, 1, 600)]
     placed = oracle.initial_order(jobs, [], frame(600, 1, []))
     assert [(p.job.row, p.start // SECOND) for p in placed] == [(1, 600), (2, 1600), (0, 2200)]
@@ -317,7 +317,7 @@ def test_force_shifting() -> None:
 
 
 def test_force_shifting_keeps_what_starts_before_the_hole() -> None:
-    # One processor: A 0 to 600; a booking 600 to 700; hole 700 to 1700; a booking to 1800; B (1600 s) at 1800 behind it
+    # One processor: A 0 to 600; a booking 600 to 700; hole 700 to 1700; a booking to 1800.  B (1600 s) at 1800 behind it
     # does not fit the hole (1.6); C (1400 s) does, D follows.
     base = frame(0, 1, [booking(600, 700, 1), booking(1700, 1800, 1)])
     plan = base.place_all([fact(0, 0, 1, 600), fact(1, 0, 1, 1600), fact(2, 0, 1, 1400), fact(3, 0, 1, 600)])
@@ -361,7 +361,7 @@ def test_finish_job() -> None:
     # From the third end of a plan job on, whatever its utilisation; with fewer plan jobs than that there is none.
     assert oracle.finish_job([], plan(300), 3, base) == 2
     assert oracle.finish_job([], plan(300), 4, base) is None
-    # A running job is no plan job, but its end may be the finish: beside B over [0, 100) with 500 s left (.6: no) or
+    # A running job is no plan job, but its end may be the finish: with B over [0, 100) with 500 s left (.6: no) or
     # 190 s (.763: yes).
     beside = [Placed(fact(1, 0, 1, 100), 0)]
     assert oracle.finish_job([Placed(fact(9, 0, 1, 500), 0)], beside, 1, base) == 1
@@ -476,21 +476,21 @@ def test_waiting_jobs_of_the_class_do_not_delay_the_plan() -> None:
 
 
 def test_without_smart_backfilling_a_group_admits_arrivals_of_its_class_only() -> None:
-    # The short job fits beside A, but waits for a slice of its own: M ends at 1757.
+    # The short job fits next to A, but waits for a slice of its own: M ends at 1757.
     jobs = [job(0, 1, 5_000), job(0, 2, 5_000), job(100, 1, 60)]
     limits: dict[str, Any] = {"groups": True, "medium": (2, 0, 0, 0, 5)}
     assert oracle.simulate(jobs, 2, **limits).start[2] == 100 * SECOND
     assert oracle.simulate(jobs, 2, **limits, smart=False).start[2] == 1817 * SECOND
 
 
-def test_plan_jobs_are_guests_in_other_slices() -> None:
+def test_plan_jobs_are_backfilled_in_other_slices() -> None:
     # 2 nodes.  0: group of A and B (M), each needs both nodes; A 0 to 600.  L comes at 10 with one node; B 600 to 1200.
-    # A third, C (one node, 10,000 s, M), is of the group and runs beside L in its slice, on the other node.
+    # A third, C (one node, 10,000 s, M), is of the group and runs next to L in its slice, on the other node.
     jobs = [job(0, 2, 600), job(0, 2, 600), job(0, 1, 10_000), job(10, 1, 11_000)]
     outcome = oracle.simulate(jobs, 2, groups=True, medium=(3, 0, 0, 0, 5))
     assert outcome.groups == [(0, "M", (0, 1, 2))]
     assert seconds(outcome)[:2] == [(0, 600), (600, 1200)]
-    # 1200: C starts in slice M, L beside it; both are suspended at 1757 and resume together at 1817.
+    # 1200: C starts in slice M, L next to it; both are suspended at 1757 and resume together at 1817.
     assert stretches(outcome, 2)[:2] == [(1200, 1757, (0,)), (1817, 6660, (0,))]
     assert stretches(outcome, 3)[:2] == [(1200, 1757, (1,)), (1817, 6660, (1,))]
 
@@ -599,7 +599,7 @@ def check_pieces(jobs: list[Asked], outcome: Outcome, procs: int) -> None:
 
 
 def check_slices(simulation: Simulation, outcome: Outcome) -> None:
-    """Nothing runs in a switch; a slice resumes its own; guests come only with smart backfilling, and leave."""
+    """Nothing runs in a switch; a slice resumes its own; other classes come only with smart backfilling, and leave."""
     lengths = simulation.lengths
     for past in simulation.history:
         inside = [p for p in outcome.pieces if p.start < past.end and past.start < p.end]
@@ -693,7 +693,7 @@ def test_a_group_rule_that_never_forms_a_group_changes_nothing(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(12))
 def test_one_class_with_exact_estimates_is_plain_conservative_backfilling(seed: int) -> None:
-    # Each job at its earliest from its arrival on, beside the earlier ones, once and for all.
+    # Each job at its earliest from its arrival on, given the earlier ones, once and for all.
     drawn = [one._replace(run=one.estimate) for one in workload(seed, 40, 6)]
     jobs = [one for one in drawn if 600 * SECOND <= one.estimate < 10_800 * SECOND]
     bookings: list[Booking] = []
@@ -769,8 +769,8 @@ def table_3() -> tuple[dict[int, Asked], Settings, int]:
 def test_the_example_of_table_1() -> None:
     """Table 1 and Figure 3: 10 nodes, the switch not shown.
 
-    The paper leaves open: size and run time of Jobs 1 and 2 (here Job 1 long, 3 nodes, 47 units, a guest of the short
-    slice of Job 2: 7 nodes, 17 units), and the slice lengths (here S 20, M 17, L 46.8 units).
+    The paper leaves open the size and run time of Jobs 1 and 2.  Here Job 1 is long, 3 nodes, 47 units, backfilled in the short
+    slice of Job 2: 7 nodes, 17 units.  It leaves open the slice lengths, too (here S 20, M 17, L 46.8 units).
     """
     jobs, settings = table_1()
     simulation = Simulation(list(jobs.values()), 10, settings)
@@ -788,13 +788,13 @@ def test_the_example_of_table_1() -> None:
     # "A smart-backfilled long job (Job 1) and a short job (Job 2) are running."
     assert ran(2) == [(0, 17, low)]
     assert ran(1)[0] == (0, 17, high)
-    # "Job 3 is scheduled in the medium slice."  (By rule 7 Job 1 is its guest there.)
+    # "Job 3 is scheduled in the medium slice."  (By rule 7 Job 1 is backfilled there.)
     assert ran(3)[0] == (17, 34, low)
     assert ran(1)[1] == (17, 34, high)
     # "During the next long slice, the preempted long job, Job 1, is scheduled.  The medium job, Job 3, is backfilled."
     assert ran(1)[2:] == [(34, 47, high)]
     assert ran(3)[1] == (34, 47, low)
-    # "Upcoming short slice would start the short Jobs 5, 6 and 7, no room to accommodate non-type slice jobs": 5 and 6
+    # "Upcoming short slice would start the short Jobs 5, 6 and 7", and other jobs do not fit: 5 and 6
     # (9 nodes) at once, 7 after 6 (10 nodes).  Job 3 gets the last unit, when Job 5 is gone.
     assert [ran(5), ran(6), ran(7)] == [[(47, 56, low)], [(47, 52, (7, 8))], [(52, 57, high)]]
     assert ran(3)[2] == (56, 57, low)
@@ -811,10 +811,10 @@ def test_the_example_of_table_1() -> None:
 def test_the_example_of_table_3() -> None:
     """Table 3 and Figure 13: 10 nodes, a group of the medium Jobs 8 to 12.
 
-    The paper leaves open: what runs before (here two long jobs, Job 1 with 3 nodes and one with 5, in a long slice that
-    ends at 41, then a short job of 8 nodes to 50), the slice lengths (M 90 units), the order found.  Not to be had by
-    rules 1 to 18: a group that ends with Job 15 (it comes after the group has formed), and Job 13 started at once at 75
-    (the plan found leaves one node idle then).  The two tests after this one show such guests.
+    The paper leaves open what runs before, the slice lengths (M 90 units) and the order found.  Here two long jobs run before,
+    Job 1 with 3 nodes and one with 5, in a long slice that ends at 41, then a short job of 8 nodes to 50.  Rules 1 to 18 cannot
+    give a group that ends with Job 15, which comes after the group has formed.  Nor do they start Job 13 at once at 75: the plan
+    found leaves one node idle then.  The two tests after this one show such backfilling.
     """
     jobs, settings, shift = table_3()
     numbers = list(jobs)
@@ -843,7 +843,7 @@ def test_the_example_of_table_3() -> None:
     # "Job 1 starts on the same nodes": in the next long slice, as the plan leaves it no three nodes before.
     assert ran(1)[1:] == [(140, 170)]
     assert {piece.nodes for piece in outcome.pieces if piece.row == 1} == {(5, 6, 7)}
-    # Jobs 13 and 14 find no nodes beside the plan either; Job 14 has its own slice, Job 13 is a guest in it.
+    # Jobs 13 and 14 find no nodes outside the plan either; Job 14 has its own slice, Job 13 is backfilled in it.
     assert [ran(13), ran(14)] == [[(140, 155)], [(140, 220)]]
     # Job 8 has the nodes 3 to 7 and waits for Job 1.  Then "Job 11 despite being a medium job continues executing
     # (smart backfilled) in the next long slice as nodes remain free after Job 1 terminates", and in the medium one.
@@ -864,7 +864,7 @@ def test_a_short_arrival_runs_in_the_group_slice() -> None:
     assert next(piece for piece in outcome.pieces if piece.row == 3) == (3, 10 * UNIT, 25 * UNIT, (6, 7, 8, 9))
 
 
-def test_long_jobs_are_guests_of_a_group_slice() -> None:
+def test_long_jobs_are_backfilled_in_a_group_slice() -> None:
     """The case of Jobs 1 and 14: backfilled into the group slice, on the same nodes, the plan not disturbed."""
     limits: dict[str, Any] = {"class_by": "queue", "medium": (3, 0, 0, 0, 20), "cycle": 20_000 * SECOND, "switch": 0}
     lengths = oracle.slice_lengths(20_000 * SECOND, 600 * SECOND)

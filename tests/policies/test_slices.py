@@ -226,11 +226,11 @@ def test_an_engine_from_a_snapshot_goes_on_as_the_other_one(policy: str) -> None
         calendar = Calendar(work_of(random_asked(seed, 15, 25, LASTING)), HOSTS, load_policy(policy))
         engine, handle = calendar.engine, calendar.engine.handle
 
-        def handle_twice(at: int, *told: Any, engine: Engine = engine, handle: Callable[..., Round] = handle) -> Round:
+        def handle_twice(at: int, *arguments: Any, engine: Engine = engine, handle: Callable[..., Round] = handle) -> Round:
             nonlocal rounds
             other = snapshot.load(HOSTS, load_policy(policy), snapshot.dump(engine))
-            done = handle(at, *told)
-            assert other.handle(at, *told) == done
+            done = handle(at, *arguments)
+            assert other.handle(at, *arguments) == done
             assert snapshot.dump(other) == snapshot.dump(engine)
             rounds += 1
             return done
@@ -250,7 +250,7 @@ WITH_MEMORY = {
 
 @pytest.mark.parametrize("machine", WITH_MEMORY.values(), ids=WITH_MEMORY.keys())
 @pytest.mark.parametrize("policy", ["scojo", "scojo:backfill=easy", f"scojo-groups:{_SMALL}", "bottom-line:nodes=50"])
-def test_where_hosts_matter_who_is_on_disk_always_goes_on_in_the_slice_of_its_class(policy: str, machine: Machine) -> None:
+def test_where_hosts_matter_a_job_on_disk_always_goes_on_in_the_slice_of_its_class(policy: str, machine: Machine) -> None:
     """What is on disk gives its memory to other classes, and its own class leaves it: docs/spec/papers.md 4.2 and 4.10,
     rules 4 and 6."""
     draw, suspended = random.Random(str(machine)), 0
@@ -266,7 +266,7 @@ def test_where_hosts_matter_who_is_on_disk_always_goes_on_in_the_slice_of_its_cl
 
 
 @pytest.mark.parametrize("policy", [*SLICES, *GROUPS])
-def test_memory_that_nobody_asks_for_changes_nothing(policy: str) -> None:
+def test_memory_that_no_job_asks_for_changes_nothing(policy: str) -> None:
     """Placed one by one on a host with memory, jobs run as by the compiled steps on a pool."""
     for seed in range(10):
         work = work_of(random_asked(seed, 10, 35, LASTING))

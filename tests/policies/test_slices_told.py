@@ -1,5 +1,5 @@
-"""What the time slices tell (whose turn it is, and when a class has the machine again) comes true; they take up what another
-policy left."""
+"""What the time slices announce (which class has its turn, and when a class has the machine again) comes true; they take up what
+another policy left."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def submitted(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("policy", ["scojo:smart=no", "scojo", "scojo-groups"])
-def test_the_next_slice_of_a_class_begins_when_it_was_told(policy: str) -> None:
+def test_the_next_slice_of_a_class_begins_when_it_was_announced(policy: str) -> None:
     """No job ends here, so that all classes go on living."""
     engine = Engine(one_host(8), load_policy(policy), is_audited=True)
     submitted(engine)
-    told: dict[str, set[int]] = {name: set() for name in LENGTHS}
+    announced: dict[str, set[int]] = {name: set() for name in LENGTHS}
     begun, codes, was = 0, set(), ""
     for _ in range(40):
         phase, at = engine.phase(), engine.now
@@ -37,19 +37,19 @@ def test_the_next_slice_of_a_class_begins_when_it_was_told(policy: str) -> None:
         assert at is not None
         name = phase.name.removeprefix("slice of ").removesuffix(" jobs")
         if name in LENGTHS and name != was:
-            assert told[name] in (set(), {at})
-            begun += bool(told[name])
-            told[name].clear()
+            assert announced[name] in (set(), {at})
+            begun += bool(announced[name])
+            announced[name].clear()
         was = name
         for other, instant in phase.following:
-            told[other].add(instant)
+            announced[other].add(instant)
         for row, of_class in enumerate(CLASSES):
             if engine.state_of(row) in (State.QUEUED, State.SUSPENDED):
                 reason = engine.explain(row)
                 codes.add(reason.code)
                 assert reason.numbers.get("slice_end") == phase.until
                 if "next_slice" in reason.numbers and of_class != name:
-                    told[of_class].add(reason.numbers["next_slice"])
+                    announced[of_class].add(reason.numbers["next_slice"])
         timer = engine.next_timer()
         assert timer is not None
         engine.handle(timer, [])

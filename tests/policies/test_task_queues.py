@@ -63,7 +63,7 @@ def test_an_idle_host_does_not_look_at_other_queues() -> None:
     assert engine.explain(4).text.startswith("first in the queue of n2, which has 0 processors free; it needs 1 processor")
 
 
-def test_it_says_who_is_ahead() -> None:
+def test_it_says_which_jobs_are_ahead() -> None:
     engine = engine_of(machine=one_host(1))
     started(engine, 0, [*tasks(7, 3), Submitted(task(8))])
     said = engine.explain(3)
@@ -94,17 +94,17 @@ def test_estimates_order_the_queue_and_the_oldest_has_its_turn(discipline: str, 
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "stf", "lstf,limit=1", "lstf,limit=2", "lstf,limit=3"])
-def test_the_queue_is_told_in_the_order_in_which_it_is_taken(discipline: str) -> None:
+def test_the_queue_is_listed_in_the_order_in_which_it_is_taken(discipline: str) -> None:
     engine = engine_of(f"taskqueues:discipline={discipline}", one_host(1))
     arrays = [*tasks(1, 2, seconds=9), *tasks(2, 3, seconds=5), *tasks(3, 3, seconds=7)]
     ((running, _),) = started(engine, 0, arrays)
-    told, taken = queues(engine)[0], []
+    listed, taken = queues(engine)[0], []
     while any(queues(engine)):
-        assert queues(engine)[0] == told[len(taken) :]
+        assert queues(engine)[0] == listed[len(taken) :]
         ((row, _),) = started(engine, 1, [Finished(running)])
         taken.append(row)
         running = row
-    assert taken == told
+    assert taken == listed
 
 
 def test_the_fewest_uncompleted_tasks_come_first_wherever_they_are() -> None:
@@ -195,7 +195,7 @@ def test_tasks_for_which_all_hosts_are_closed_are_routed_when_one_opens() -> Non
     assert started(engine, 3, [Finished(0)]) == [(1, "b")]
 
 
-def test_who_is_taken_back_leaves_its_queue() -> None:
+def test_a_job_that_is_taken_back_leaves_its_queue() -> None:
     engine = engine_of(machine=one_host(1))
     started(engine, 0, tasks(1, 4))
     engine.handle(1 * SECOND, [Withdrawn(2)])

@@ -1,4 +1,4 @@
-"""The referee over time slices: the clock follows from the schedule, and who breaks it is named."""
+"""The referee over time slices: the clock follows from the schedule, and a job that breaks it is named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_clock_is_that_of_the_oracle(policy: str) -> None:
         assert [tuple(each) for each in found] == expected, seed
 
 
-def test_who_runs_in_a_switch_and_who_stands_still_in_its_own_slice_is_named() -> None:
+def test_a_job_that_runs_in_a_switch_or_is_suspended_in_its_own_slice_is_named() -> None:
     named = set()
     for seed in range(12):
         schedule = schedule_of("scojo", random_asked(seed, 12, 30, LASTING))

@@ -23,7 +23,7 @@ from tests.oracle.workloads import random_jobs, workloads
 from tests.reports.samples import changed, tried
 
 COMPLETE = ("fcfs", "easy", "conservative:compress=none")
-"""Policies whose schedule is the only one that the referee accepts."""
+"""Policies for which the referee accepts their own schedule only."""
 
 POLICIES = (*COMPLETE, "conservative", "conservative:compress=start")
 
@@ -62,8 +62,8 @@ def check_kept(jobs: Sequence[Job], procs: int, policy: str) -> None:
     assert codes(bare, policy) == [], (policy, jobs)
     if outcomes[0].promise is not None:
         promise, first = [o.promise for o in outcomes], [o.first_promise for o in outcomes]
-        told = replace(bare, promise=np.array(promise), first_promise=np.array(first))
-        assert codes(told, policy) == [], (policy, jobs)
+        promised = replace(bare, promise=np.array(promise), first_promise=np.array(first))
+        assert codes(promised, policy) == [], (policy, jobs)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -114,23 +114,23 @@ def test_derived_promises_are_those_of_the_oracle(policy: str) -> None:
 
 
 def test_a_schedule_of_one_policy_is_none_of_another() -> None:
-    told = 0
+    compared = 0
     for seed in range(100):
         rng = random.Random(seed)
         procs = rng.randint(2, 8)
         jobs = random_jobs(rng, 12, procs)
         easy, fcfs = (scheduled(jobs, procs, policy) for policy in ("easy", "fcfs"))
         if [o.start for o in easy] != [o.start for o in fcfs]:
-            told += 1
+            compared += 1
             assert codes(finished(jobs, procs, [o.start for o in easy]), "fcfs")
             assert codes(finished(jobs, procs, [o.start for o in fcfs]), "easy")
-    assert told > 20
+    assert compared > 20
 
 
 # --- the common checks ------------------------------------------------------------------------
 
 
-def test_capacity_names_each_spell_of_overuse_and_who_made_it() -> None:
+def test_capacity_names_each_spell_of_overuse_and_the_jobs_that_made_it() -> None:
     rows = [(0, 3, 10, 10), (1, 2, 4, 4), (20, 4, 5, 5), (21, 1, 2, 2)]
     verdict = judge(small(*rows, procs=4, starts=[0, 1, 20, 24]))
     assert [(breach.code, breach.instant // SECOND, breach.jobs) for breach in verdict.breaches] == [
@@ -261,7 +261,7 @@ def test_a_piece_that_is_changed_is_caught(policy: str, row: int, column: int, c
 
 @pytest.mark.parametrize(("run", "found"), [(8, ["piece-work"]), (9, []), (10, ["piece-work"])])
 def test_the_run_time_of_a_job_that_really_ran_is_its_pieces_rounded_down(run: int, found: list[str]) -> None:
-    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history tells as 9."""
+    """5 us on 4 processors and 6 us on 3 are 38 of work: on 4 it would have been 9.5 us, which a history holds as 9."""
     times = {"number": 1, "submit": 0, "start": 0, "end": 11, "procs": 4, "run": run, "estimate": run}
     columns = {name: np.array([value]) for name, value in times.items()}
     pieces = np.array([[0, 0, 5, 4, 0, 1], [0, 5, 11, 3, 0, 1]])

@@ -204,7 +204,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     assert "times, work, and capacity" in said
     result = read_result(rows)
     assert (result.policies, result.procs_total, result.is_size_guessed) == (("equispatial",), 12, False)
-    # The same file elsewhere is bare, also beside a result that does not name it.
+    # The same file elsewhere is bare, also next to a result that does not name it.
     bare = tmp_path / "jobs-equispatial.parquet"
     bare.write_bytes(rows.read_bytes())
     assert run(["verify", str(bare)]) == 3
@@ -212,7 +212,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
         (out / "result.json").read_bytes().replace(b"jobs-equispatial", b"jobs-other")
     )
     assert run(["verify", str(bare)]) == 3
-    # One beside a damaged result may be a part of it.
+    # One next to a damaged result may be a part of it.
     (tmp_path / "result.json").write_text("{")
     assert run(["verify", str(bare), "--procs", "12"]) == 3
     bare = bare.rename(tmp_path / "rows.parquet")
@@ -221,7 +221,7 @@ def test_job_rows_in_a_result_are_checked_as_that_part_of_it(
     assert run(["verify", f"{bare}:easy", "--procs", "12"]) == 2
 
 
-def test_a_promise_that_the_policy_took_back_is_told_and_no_breach(
+def test_a_promise_that_the_policy_took_back_is_reported_and_no_breach(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pyarrow")
@@ -253,7 +253,7 @@ def test_a_promise_that_the_policy_took_back_is_told_and_no_breach(
     assert "promises_taken_back" not in verdict_document(silent, 1)
 
 
-def test_a_start_after_a_promise_that_was_told_anew_is_a_breach() -> None:
+def test_a_start_after_a_promise_that_was_made_anew_is_a_breach() -> None:
     policy = load_policy("tests.policies.refusing:Bounded:most=1000000,order=sjf")
     done = run_policy(random_workload(80, seed=2), one_host(16), policy)
     assert done.broken is not None

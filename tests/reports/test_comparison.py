@@ -99,8 +99,8 @@ def test_what_is_too_little_to_matter_is_so_in_both_orders() -> None:
     for document in (compare(a, b), compare(b, a)):
         record = of(document, "wait_mean_s")
         assert record["finding"] == "negligible"
-        told = "a differs from b by too little to matter, less than 1 %: 1.0 % lower (b 1.68 min, a 1.67 min"
-        assert told in record["sentence"]
+        summary = "a differs from b by too little to matter, less than 1 %: 1.0 % lower (b 1.68 min, a 1.67 min"
+        assert summary in record["sentence"]
 
 
 def test_the_only_part_says_what_the_whole_says() -> None:
@@ -144,7 +144,7 @@ def test_parts_hold_all_jobs_and_their_p_is_corrected(pair) -> None:
         assert any(record["p_holm"] > record["p"] for record in records if record["p"])
 
 
-def test_only_common_counted_jobs_are_compared_and_the_others_are_told() -> None:
+def test_only_common_counted_jobs_are_compared_and_the_others_are_reported() -> None:
     work = random_workload(40)
     counted = np.arange(40) >= 3
     first = by_hand(work.changed(counted=counted), work.submit, "a")
@@ -254,7 +254,7 @@ def test_policies_whose_labels_are_exchanged_by_day_differ_by_noise_at_about_the
     assert max(false.values()) <= size(9, 18)
 
 
-def test_two_policies_that_differ_are_told_apart_on_nearly_every_log() -> None:
+def test_two_policies_that_differ_are_distinguished_on_nearly_every_log() -> None:
     found, hosts, policies = 0, one_host(32), (load_policy("fcfs"), load_policy("easy"))
     for seed in range(size(10, 20)):
         work = prepare(generate_log(jobs=1500, procs=32, load=0.9, seed=seed), hosts)

@@ -85,7 +85,7 @@ def test_hosts_come_back_from_a_result_and_the_referee_checks_each(policy: str, 
     breaches = judge(crowded, policy, known).breaches
     assert {breach.code for breach in breaches} == {"capacity"}
     assert "of 4 processors of host 1 in use" in breaches[0].text
-    assert judge(crowded, policy, Conditions(is_one_pool=False)).is_kept  # all hosts taken for one pool: nobody would notice
+    assert judge(crowded, policy, Conditions(is_one_pool=False)).is_kept  # with all hosts taken for one pool it goes unnoticed
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_no_flipped_bit_of_a_result_is_shown(tmp_path: Path, whole: Path, name: 
     for _ in range(150):
         flipped(whole / name, folder / name, draw)
         try:
-            # A document whose key "checksums" was hit has none.
+            # A document with a damaged key "checksums" has none.
             assert _facts(read_result(folder)) == before or "checksums" not in read_result(folder).document
         except InputError as error:
             refused.append(str(error))

@@ -137,15 +137,15 @@ def test_other_columns_and_another_order_are_read(tmp_path):
 
 def test_rows_in_any_order_are_put_into_order_of_sequence(tmp_path):
     path = tmp_path / "rows.csv"
-    told = "job_id,submit,start,end,procs,sequence\n5,7,9,9,1,8\n3,2,4,6,1,4\n9,2,3,5,1,3\n"
-    path.write_text(told)
+    listing = "job_id,submit,start,end,procs,sequence\n5,7,9,9,1,8\n3,2,4,6,1,4\n9,2,3,5,1,3\n"
+    path.write_text(listing)
     (read,) = read_job_rows(path)
     assert read.workload.number.tolist() == [9, 3, 5]
     assert read.workload.sequence.tolist() == [3, 4, 8]  # a part of a file keeps what it said
     assert read.in_order_of_start().tolist() == [0, 1, 2]
     assert [line.split(",")[17] for line in lines(read)[1:]] == ["3", "4", "8"]
     for sequences in (("", "", ""), ("0", "2", "1"), ("0", "1", "")):  # none, not that of the submissions, not of all
-        rows = zip(told.splitlines(), ("sequence", *sequences), strict=True)
+        rows = zip(listing.splitlines(), ("sequence", *sequences), strict=True)
         path.write_text("".join(f"{line.rpartition(',')[0]},{sequence}\n" for line, sequence in rows))
         assert read_job_rows(path)[0].workload.number.tolist() == [3, 9, 5]
 

@@ -72,7 +72,7 @@ def test_the_longest_queue_of_a_result_is_that_of_the_run(tmp_path):
 
 @settings(max_examples=size(40, 100), deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_what_ran_and_who_waited_is_what_the_record_says(seed):
+def test_what_ran_and_what_waited_is_what_the_record_says(seed):
     schedule = in_pieces(seed, unit=1)
     rows = schedule
     lines = [] if schedule.pieces is None else schedule.pieces.tolist()
@@ -202,7 +202,7 @@ def test_pieces_and_rows_that_do_not_belong_together_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_bare_rows_tell_the_wait_and_the_number_of_pieces_and_say_what_they_lack(tmp_path, suffix):
+def test_bare_rows_show_the_wait_and_the_number_of_pieces_and_say_what_they_lack(tmp_path, suffix):
     schedule = in_pieces(4)
     with open(tmp_path / f"rows{suffix}", "wb") as out:
         write_job_rows(out, [schedule], suffix)
@@ -214,6 +214,6 @@ def test_bare_rows_tell_the_wait_and_the_number_of_pieces_and_say_what_they_lack
     assert int(bare.lacks_pieces.sum()) == count
     assert str(unknown_pieces(bare)).startswith(f"{count} jobs under hand had execution intervals")
     assert unknown_pieces(schedule) is None
-    told, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
-    assert [name for name in told if told[name] != measured[name]] == ["utilisation_submit", "queue_max"]
+    direct, measured = measure(schedule), measure(changed(bare, procs_total=schedule.workload.procs_total))
+    assert [name for name in direct if direct[name] != measured[name]] == ["utilisation_submit", "queue_max"]
     assert len(bare.queue_spans().job) == len(bare)

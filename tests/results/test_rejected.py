@@ -52,7 +52,7 @@ def written(schedules: list[Schedule], suffix: str = ".csv") -> bytes:
     return out.getvalue()
 
 
-def test_a_schedule_names_who_was_refused_when_and_why() -> None:
+def test_a_schedule_names_which_job_was_refused_when_and_why() -> None:
     done = schedule()
     assert len(done.rejected) > 5
     assert [each.row for each in done.rejected] == np.flatnonzero(~done.ran).tolist()
@@ -133,16 +133,16 @@ def test_rows_are_read_back_as_they_were(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_rows_tell_how_often_a_promise_was_broken_only_where_one_was(suffix: str, tmp_path: Path) -> None:
+def test_rows_show_how_often_a_promise_was_broken_only_where_one_was(suffix: str, tmp_path: Path) -> None:
     done, kept = schedule(f"{BOUNDED}:most=90,order=sjf"), schedule("conservative")
     assert done.broken is not None
     assert kept.broken is None
     header, *lines = written([done]).decode().splitlines()
     assert header == ",".join((*COLUMNS, "broken", "reason"))
     assert "broken" not in written([kept]).decode().splitlines()[0].split(",")
-    told = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
+    broken = {row["job_id"]: row["broken"] for row in csv.DictReader([header, *lines])}
     numbers = done.workload.number.tolist()
-    assert told == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
+    assert broken == {str(number): str(count) for number, count in zip(numbers, done.broken.tolist(), strict=True)}
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(written([done, kept], suffix))
     again, other = read_job_rows(path)
@@ -173,7 +173,7 @@ def test_rows_without_ends_may_be_refused_too(tmp_path: Path) -> None:
     assert [(each.row, each.at, each.code) for each in rows.rejected] == [(1, 0, "")]
 
 
-def test_metrics_are_over_jobs_that_ran_and_tell_the_share_of_the_others(tmp_path: Path) -> None:
+def test_metrics_are_over_jobs_that_ran_and_show_the_share_of_the_others(tmp_path: Path) -> None:
     done = schedule()
     figures = measure(done)
     assert figures["jobs"] == int(done.ran.sum())
@@ -201,7 +201,7 @@ def test_a_warm_up_counts_no_refusal() -> None:
     assert figures["rejected_count"] == len(done.rejected) - 3
 
 
-def test_nobody_ran_at_all(tmp_path: Path) -> None:
+def test_no_job_ran_at_all(tmp_path: Path) -> None:
     done = schedule(f"{BOUNDED}:most=-1")
     assert len(done.rejected) == 40
     figures = measure(done)
@@ -240,16 +240,16 @@ def test_the_story_of_a_refused_job_ends_with_the_reason() -> None:
     done = schedule()
     first = done.rejected[0]
     number = str(done.workload.number[first.row])
-    told = list(tell_story(done.workload, one_host(4), load_policy(f"{BOUNDED}:most=60"), number))
-    assert told[-1].endswith(f"rejected [too-late] {first.text}")
+    lines = list(tell_story(done.workload, one_host(4), load_policy(f"{BOUNDED}:most=60"), number))
+    assert lines[-1].endswith(f"rejected [too-late] {first.text}")
 
 
-def test_the_story_of_a_job_tells_of_its_broken_promise() -> None:
+def test_the_story_of_a_job_shows_its_broken_promise() -> None:
     done = schedule(f"{BOUNDED}:most=90,order=sjf")
     assert done.broken is not None
     row = int(np.argmax(done.broken))
-    told = list(tell_story(done.workload, one_host(4), load_policy(done.policy.replace("bounded", BOUNDED)), str(row + 1)))
-    assert sum("its promise is broken [overtaken]" in line for line in told) == done.broken[row]
+    lines = list(tell_story(done.workload, one_host(4), load_policy(done.policy.replace("bounded", BOUNDED)), str(row + 1)))
+    assert sum("its promise is broken [overtaken]" in line for line in lines) == done.broken[row]
 
 
 def test_a_rejection_is_plain() -> None:

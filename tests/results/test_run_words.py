@@ -1,4 +1,4 @@
-"""How a run is told in words: numbers as people read them."""
+"""How a run is described in words: numbers as people read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qbatch.results.run_words import hours_text, value_text
         (-90, "-1 min 30 s"),
     ],
 )  # fmt: skip
-def test_a_duration_is_told_in_hours_and_minutes(seconds: float, text: str) -> None:
+def test_a_duration_is_reported_in_hours_and_minutes(seconds: float, text: str) -> None:
     assert hours_text(seconds) == text
 
 
@@ -26,5 +26,5 @@ def test_a_duration_is_told_in_hours_and_minutes(seconds: float, text: str) -> N
         (90, "s", "1 min 30 s"), (3.1674, "jobs/h", "3.17"),
     ],
 )  # fmt: skip
-def test_a_value_is_told_in_its_unit(value: float | None, unit: str, text: str) -> None:
+def test_a_value_is_reported_in_its_unit(value: float | None, unit: str, text: str) -> None:
     assert value_text(value, unit) == text

@@ -120,7 +120,7 @@ def test_a_policy_without_a_loop_is_refused_only_when_it_must_be_compiled() -> N
 @pytest.mark.parametrize(
     ("given", "says"), [(["start"], "which is not an action"), ([1 / 3], "not an action"), (None, "failed at .* TypeError")]
 )
-def test_a_policy_that_talks_nonsense_is_told_in_one_line(given: object, says: str) -> None:
+def test_a_policy_that_talks_nonsense_is_reported_in_one_line(given: object, says: str) -> None:
     class Odd:
         name = "odd"
 

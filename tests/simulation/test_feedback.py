@@ -1,4 +1,4 @@
-"""Users that wait: who waits for whom, against the oracle, and the instants at which jobs come then."""
+"""Users that wait: which job each waits for, against the oracle, and the instants at which their jobs come then."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_jobs_come_when_their_users_have_waited_and_thought(seed: int, tmp_path:
 
 
 def test_a_job_whose_user_does_not_think_comes_with_the_others_of_that_instant_in_order_of_number(tmp_path: Path) -> None:
-    # Job 2 follows job 1 at once, at 10 s, where job 3 comes by itself.  The machine has room for one of them.
+    # Job 2 follows job 1 at once, at 10 s, where job 3 comes by itself.  The machine can run one of them.
     rows = [row(1, 0, 0, 10, 8, 1), row(2, 10, 0, 10, 8, 1, before=1, think=0), row(3, 10, 0, 10, 8, 2)]
     log, machine = log_of(rows, tmp_path), one_host(8)
     for policy in ("fcfs", "easy", "conservative"):
@@ -135,7 +135,7 @@ def test_a_faster_machine_has_its_next_job_earlier(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_of_a_predecessor_that_is_not_replayed_nobody_knows_the_end(tmp_path: Path) -> None:
+def test_of_a_predecessor_that_is_not_replayed_the_end_is_unknown(tmp_path: Path) -> None:
     rows = [row(1, 0, 0, 100, 4, 1), row(2, 150, 0, 100, 4, 1)]
     log, machine = log_of(rows, tmp_path), one_host(8)
     work = prepare(log, machine, Options(since="100"))

@@ -68,7 +68,7 @@ def suspend_for_ever(view):
         (lambda view: [WakeAt(view.now + 1)], "did nothing but ask to be woken"),
     ],
 )
-def test_each_is_told_in_one_line(decide: Callable, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_is_reported_in_one_line(decide: Callable, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qbatch.simulation.calendar._MOST_IDLE", 50)
     with pytest.raises(DecisionError, match=says) as error:
         run(work(), one_host(4), Doing(decide))

@@ -87,7 +87,7 @@ def with_more_memory(view: View) -> Iterator[Action]:
 
 
 def what_it_sees(view: View) -> Iterator[Action]:
-    """Promise what is told by everything that a view shows, so that a difference would be seen."""
+    """Promise a number made of everything that a view shows, so that a difference would be seen."""
     seen = [view.now, *view.finished, *view.arrived, view.only_arrivals, view.free_procs, view.is_late, *view.ends, *view.amounts]
     seen += [len(view.running), *view.running, *(run.since + run.expected_end + run.procs for run in view.running.values())]
     seen += [run.done + run.since + run.expected_end for run in view.ended]
@@ -172,7 +172,7 @@ def resized(view: View) -> Iterator[Action]:
 
 
 def seen(view: View) -> Iterator[Action]:
-    """Promise what is told by the jobs that a view shows."""
+    """Promise a number made of the jobs that a view shows."""
     runs = [*view.running.values(), *view.suspended.values(), *view.ended]
     facts = [len(view.running), *view.requeued, *view.ends, *view.amounts, *view.pieces.ravel(), *view.free, *view.free_memory]
     facts += [(one.row, one.allocation, one.since, one.expected_end, one.done, one.holds_memory) for one in runs]
@@ -236,11 +236,11 @@ def test_there_is_space_for_more_intervals(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_policy_of_ones_own_is_shown_what_the_engine_shows(decide: Callable, machine: Machine) -> None:
     for seed in range(6):
         work = random_workload(random.Random(seed), machine)
-        by_engine = told(lambda *given: run(*given, driver="engine"), work, machine, decide)
-        assert by_engine == told(run_around_python, work, machine, decide)
+        by_engine = columns_of(lambda *given: run(*given, driver="engine"), work, machine, decide)
+        assert by_engine == columns_of(run_around_python, work, machine, decide)
 
 
-def told(replay: Callable[..., Schedule], work: Workload, machine: Machine, decide: Callable) -> object:
+def columns_of(replay: Callable[..., Schedule], work: Workload, machine: Machine, decide: Callable) -> object:
     """Return everything that a schedule says, or why there is none."""
     try:
         schedule = replay(work, machine, Doing(decide))
@@ -296,14 +296,14 @@ def test_the_loop_is_taken_for_many_jobs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(taken) == 1
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported() -> None:
+    calls: list[tuple[int, int]] = []
     work = random_workload(random.Random(3), POOL)
     before, loop_engine.PROGRESS_EVERY = loop_engine.PROGRESS_EVERY, 10
     try:
-        run_around_python(work, POOL, Doing(first_that_fits), lambda arrived, now: told.append((arrived, now)))
+        run_around_python(work, POOL, Doing(first_that_fits), lambda arrived, now: calls.append((arrived, now)))
     finally:
         loop_engine.PROGRESS_EVERY = before
-    assert told
-    assert told == sorted(told)
-    assert told[-1][0] <= len(work)
+    assert calls
+    assert calls == sorted(calls)
+    assert calls[-1][0] <= len(work)

@@ -27,7 +27,7 @@ def names_on(machine: Machine) -> dict[str, str]:
 def test_the_loop_of_a_policy_has_a_name_of_its_own_by_what_it_was_made_with(machine: str) -> None:
     names = names_on(MACHINES[machine])
     assert len(names) > 5
-    # A loop whose constants are not all known by name would be compiled anew in each process.
+    # A loop with constants that are not all known by name would be compiled anew in each process.
     assert all(name.startswith("run_rounds_") for name in names.values())
     kernels = {name: compiled_of(load_policy(name), MACHINES[machine]) for name in names}
     made_with = {name: (each.decide, each.needs) for name, each in kernels.items()}

@@ -166,7 +166,7 @@ def test_used_memory_is_of_the_whole_job_and_unknown_where_the_log_says_nothing(
     assert unknown.tolist() == [-1, -1]
 
 
-def test_a_workload_that_is_told_no_used_memory_knows_none() -> None:
+def test_a_workload_that_is_given_no_used_memory_knows_none() -> None:
     work = workload_of([Job(0, 0, 1, 5, 5), Job(1, 3, 1, 5, 5)], 4)
     assert work.used_memory.tolist() == [-1, -1]
     assert work.changed(used_memory=np.array([5, -1])).used_memory.tolist() == [5, -1]

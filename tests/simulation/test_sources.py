@@ -128,7 +128,7 @@ def decide_easy(now: int, free: int, queue: list[Entry], running: list[Entry]) -
 
     def seen_end(job: Entry) -> int:
         end = (now if job.start < 0 else job.start) + job.wish.estimate
-        # Who has outlived his estimate is taken to end one second from now.
+        # A job that has outlived its estimate is taken to end one second from now.
         return now + SECOND if end <= now and 0 <= job.start < now else end
 
     shadow, extra = now, free
@@ -229,12 +229,12 @@ def test_what_a_closed_loop_made_is_a_log_that_gives_the_same_schedule(policy: s
         for column in ("start", "end", "kind", "promise", "first_promise"):
             assert np.array_equal(getattr(closed, column), getattr(opened, column)), (seed, column)
         assert closed.queue_max == opened.queue_max
-        assert closed.queue_max <= len(source.wishes)  # nobody has two jobs
+        assert closed.queue_max <= len(source.wishes)  # no user has two jobs
         longest = max(longest, len(closed.workload))
     assert longest > 64  # more jobs than the columns had space for at first
 
 
-def test_a_source_that_comes_too_late_is_told() -> None:
+def test_a_source_that_comes_too_late_is_reported() -> None:
     class Late(ClosedLoop):
         def next_instant(self) -> int | None:
             found = super().next_instant()
@@ -245,7 +245,7 @@ def test_a_source_that_comes_too_late_is_told() -> None:
 
 
 @pytest.mark.parametrize("fault", ["row", "submit", "order"])
-def test_a_source_that_gives_jobs_out_of_order_is_told(fault: str) -> None:
+def test_a_source_that_gives_jobs_out_of_order_is_reported(fault: str) -> None:
     class Disordered(ClosedLoop):
         def take(self, at: int) -> list[Arrival]:
             found = super().take(at)

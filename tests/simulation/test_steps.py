@@ -80,7 +80,7 @@ def test_the_last_pass_is_that_of_the_last_end() -> None:
         assert last[0].partition(" s: ")[2].startswith("ended "), policy
 
 
-def test_a_job_that_is_rejected_after_the_last_end_or_with_no_other_is_told() -> None:
+def test_a_job_that_is_rejected_after_the_last_end_or_with_no_other_is_reported() -> None:
     for submit in (0, 500):
         jobs = [Job(0, 0, 4, 60 * SECOND, 60 * SECOND), Job(1, submit * SECOND, 4, 60 * SECOND, 60 * SECOND)]
         work = workload_of(jobs, 4).changed(deadline=np.array([1_000 * SECOND if submit else SECOND, (submit + 1) * SECOND]))
@@ -88,7 +88,7 @@ def test_a_job_that_is_rejected_after_the_last_end_or_with_no_other_is_told() ->
         assert "rejected 2(2)" in drawn[-1][0], submit
 
 
-def test_every_line_fits_a_terminal_of_eighty_columns_and_the_signs_are_told() -> None:
+def test_every_line_fits_a_terminal_of_eighty_columns_and_the_signs_are_explained() -> None:
     drawn = draw_steps(workload_of(QUEUED, 4), one_host(4), load_policy("conservative"))
     assert max(len(line) for lines in drawn.passes for line in lines if not line.startswith(("t = ", "  waiting: "))) <= 80
     assert max(map(len, drawn.heading)) <= 80

@@ -1,4 +1,4 @@
-"""The story of one job: what happens to it after its start is told too."""
+"""The story of one job: what happens to it after its start is included."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def story(jobs: list[tuple[int, int, int, int]], policy: str | Policy, job: int,
 QUANTA = [(0, 4, 1000, 2000), (100, 2, 30, 200), (200, 2, 500, 600)]
 
 
-def test_who_is_suspended_for_a_quantum_and_goes_on_is_told() -> None:
+def test_a_job_that_is_suspended_for_a_quantum_and_goes_on_is_shown() -> None:
     assert story(QUANTA, "immediate:inner=easy,protect=10,quantum=60", 1, one_host(4)) == [
         "0 s arrived; 0 ahead in the queue",
         "0 s started when no job had just ended; it had waited 0 s",
@@ -54,7 +54,7 @@ def test_who_is_suspended_for_a_quantum_and_goes_on_is_told() -> None:
     ]
 
 
-def test_a_quantum_and_the_wait_after_it_are_told() -> None:
+def test_a_quantum_and_the_wait_after_it_are_reported() -> None:
     assert story(QUANTA, "immediate:inner=easy,protect=10,quantum=60", 3, one_host(4)) == [
         "200 s arrived; 0 ahead in the queue",
         "200 s started for a trial run of 60 s when no job had just ended; it had waited 0 s",
@@ -65,7 +65,7 @@ def test_a_quantum_and_the_wait_after_it_are_told() -> None:
     ]
 
 
-def test_a_guest_that_outgrows_its_memory_is_told_so() -> None:
+def test_a_trial_run_that_outgrows_its_memory_is_shown_so() -> None:
     machine = Machine((Host("a", 4, 150),), single_host=True)
     lines = story(
         [(0, 2, 100, 100), (10, 2, 50, 50)], "immediate:inner=easy,protect=1,quantum=60,memory=40", 2, machine
@@ -73,7 +73,7 @@ def test_a_guest_that_outgrows_its_memory_is_told_so() -> None:
     assert lines[2] == "10 s it uses more memory than its trial run has; it waits again, from the beginning"
 
 
-def test_shares_that_change_are_told() -> None:
+def test_shares_that_change_are_reported() -> None:
     lines = story(QUANTA, "equispatial", 1, one_host(4))
     assert lines[2:4] == [
         "100 s has 2 processors from now on, 4 processors before",
@@ -105,7 +105,7 @@ class _Slices:
                 yield Resume(0)
 
 
-def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told() -> None:
+def test_slices_suspensions_without_a_trial_run_and_a_size_changed_in_suspension_are_shown() -> None:
     assert story([(0, 4, 4, 10)], _Slices(), 1, one_host(4)) == [
         "0 s arrived; 0 ahead in the queue",
         "0 s started on 2 of 4 processors for 5 s when no job had just ended; it had waited 0 s",
@@ -117,7 +117,7 @@ def test_slices_suspensions_without_a_guest_and_a_size_changed_in_sleep_are_told
     ]
 
 
-def test_a_rejection_is_told_with_its_reason() -> None:
+def test_a_rejection_is_reported_with_its_reason() -> None:
     machine = Machine((Host("a", 4, limits=(("any", 0),)),), single_host=True, classes=(JobClass("any"),))
-    told = story([(0, 1, 10, 10)], "lsf", 1, machine)
-    assert told[-1] == "0 s rejected [no-class] no class takes it, or no host of its class could hold it"
+    printed = story([(0, 1, 10, 10)], "lsf", 1, machine)
+    assert printed[-1] == "0 s rejected [no-class] no class takes it, or no host of its class could hold it"

@@ -50,11 +50,11 @@ def write_sample(path: Path, *, jobs: int = 120, seed: int = 1) -> str:
     return str(path)
 
 
-def planned(log: str, **told: Any) -> SweepPlan:
+def planned(log: str, **axes: Any) -> SweepPlan:
     """Return the plan of a grid over one log."""
-    return plan_of(grid_of({"log": log, **told}, "test"))
+    return plan_of(grid_of({"log": log, **axes}, "test"))
 
 
-def swept(folder: Path, log: str, place: Place = HERE, **told: Any) -> SweepDone:
+def swept(folder: Path, log: str, place: Place = HERE, **axes: Any) -> SweepDone:
     """Run a sweep over one log."""
-    return run_sweep(planned(log, **told), folder, place)
+    return run_sweep(planned(log, **axes), folder, place)

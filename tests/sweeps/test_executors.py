@@ -1,4 +1,4 @@
-"""Who makes the runs: the same outcomes here, in processes and on a Dask cluster, also when workers are lost."""
+"""Executors of the runs: the same outcomes here, in processes and on a Dask cluster, also when workers are lost."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_outcomes_are_the_same_wherever_they_are_made(cluster: str) -> None:
     assert by_case(each_outcome(square, cases, Place(address=cluster), context)) == here
 
 
-def test_cases_are_taken_when_there_is_room_for_them() -> None:
+def test_cases_are_taken_when_there_is_space_for_them() -> None:
     taken = []
 
     def cases() -> Iterator[float]:
@@ -191,7 +191,7 @@ def test_a_scheduler_that_is_lost_ends_the_sweep_with_a_word(tmp_path: Path) -> 
             list(outcomes)
 
 
-def test_an_address_where_nobody_answers_is_named() -> None:
+def test_an_address_that_does_not_answer_is_named() -> None:
     with pytest.raises(InputError, match=r"dask=tcp://127\.0\.0\.1:9: no Dask scheduler answers there"):
         list(each_outcome(square, [1], Place(address="tcp://127.0.0.1:9")))
 

@@ -13,8 +13,8 @@ from qbatch.model.errors import InputError, UsageError
 from qbatch.sweeps.grid import AXES, OPTIONS, Grid, grid_of, read_grid
 
 
-def of(**told: object) -> Grid:
-    return grid_of({"log": "a.swf", **told}, "test")
+def of(**keys: object) -> Grid:
+    return grid_of({"log": "a.swf", **keys}, "test")
 
 
 def test_a_grid_is_lists_values_and_ranges() -> None:
@@ -33,7 +33,7 @@ def test_a_range_of_loads_has_both_ends_and_no_rounding(first: int, steps: int, 
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("keys", "said"),
     [
         ({"polcy": "easy"}, r"test: polcy: is not an axis.*did you mean 'policy'"),
         ({"policy": []}, r"test: policy: is empty"),
@@ -55,9 +55,9 @@ def test_a_range_of_loads_has_both_ends_and_no_rounding(first: int, steps: int, 
         ({"log": []}, r"log: is empty"),
     ],
 )
-def test_what_is_refused_is_named_with_its_place(told: dict[str, object], said: str) -> None:
+def test_what_is_refused_is_named_with_its_place(keys: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        of(**told)
+        of(**keys)
 
 
 def test_a_grid_without_a_log_is_refused_in_the_words_of_the_command_line() -> None:
@@ -65,12 +65,12 @@ def test_a_grid_without_a_log_is_refused_in_the_words_of_the_command_line() -> N
         grid_of({}, "qbatch sweep", form="--{}")
 
 
-def test_a_file_is_read_and_its_logs_lie_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_read_and_its_logs_lie_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("")
     path = tmp_path / "study.toml"
     path.write_text('schema = 1\nout = "study"\nlog = ["log.swf", "lublin:jobs=50"]\nload = "0.9:1:0.1"\n')
-    told, out = read_grid(str(path))
-    assert told == {"log": [str(tmp_path / "log.swf"), "lublin:jobs=50"], "load": "0.9:1:0.1"}
+    keys, out = read_grid(str(path))
+    assert keys == {"log": [str(tmp_path / "log.swf"), "lublin:jobs=50"], "load": "0.9:1:0.1"}
     assert out == str(tmp_path / "study")
 
 

@@ -1,4 +1,4 @@
-"""The store of runs: what is kept stays, whatever happens to who keeps it."""
+"""The store of runs: what is kept stays, whatever happens to the process that keeps it."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def test_a_kill_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
-    told = [int(writer.stdout.readline()) for _ in range(200)]
+    written = [int(writer.stdout.readline()) for _ in range(200)]
     os.kill(writer.pid, signal.SIGKILL)
-    told += [int(line) for line in writer.stdout.read().split()]
+    written += [int(line) for line in writer.stdout.read().split()]
     writer.wait()
     writer.stdout.close()
     with RunStore(folder) as store:
-        found = store.find([f"key {number}" for number in told])
-        assert [found[f"key {number}"].value for number in told] == [{"wait": number / 7} for number in told]
-        assert len(told) <= len(store) <= len(told) + 1
+        found = store.find([f"key {number}" for number in written])
+        assert [found[f"key {number}"].value for number in written] == [{"wait": number / 7} for number in written]
+        assert len(written) <= len(store) <= len(written) + 1
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from tests.sweeps.test_sweep import rows_of
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> SweepTable:
     folder = tmp_path_factory.mktemp("sweep")
     log = write_sample(folder / "log.swf")
-    told = {"load": [0.8, 1.0], "seed": "1:5", "estimates": ["log", "f:3"], "policy": ["fcfs", "easy", "conservative"]}
-    swept(folder / "out", log, **told)
+    axes = {"load": [0.8, 1.0], "seed": "1:5", "estimates": ["log", "f:3"], "policy": ["fcfs", "easy", "conservative"]}
+    swept(folder / "out", log, **axes)
     return read_sweep(folder / "out")
 
 

@@ -41,7 +41,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def own_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``tests_sweep_own`` be a module with policies that misbehave, beside the user."""
+    """Let ``tests_sweep_own`` be a module with policies that misbehave, in the user's directory."""
     (tmp_path / "tests_sweep_own.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -75,8 +75,8 @@ def test_every_combination_is_there_once_with_the_figures_of_a_replay(log: str, 
 def test_windows_machines_warmup_and_logs_drawn_anew(log: str, tmp_path: Path) -> None:
     read = read_log(log)
     middle = int(read["submit"][60])
-    told = {"window": ["all", f"0..{middle}"], "machine": ["16", "32"], "policy": "easy", "warmup": "1h"}
-    swept(tmp_path / "windows", log, **told)
+    axes = {"window": ["all", f"0..{middle}"], "machine": ["16", "32"], "policy": "easy", "warmup": "1h"}
+    swept(tmp_path / "windows", log, **axes)
     rows = rows_of(tmp_path / "windows")
     assert [(row["machine"], row["window"]) for row in rows] == [(m, w) for m in ("16", "32") for w in ("all", f"0..{middle}")]
     for row, (procs, before) in zip(rows, ((16, None), (16, middle), (32, None), (32, middle)), strict=True):
@@ -149,11 +149,11 @@ def test_a_change_of_a_policy_of_ones_own_runs_it_again(log: str, tmp_path: Path
 
 @pytest.mark.usefixtures("own_policies")
 def test_a_run_that_takes_its_process_with_it_is_given_up_and_tried_again_later(log: str, tmp_path: Path) -> None:
-    told = {"policy": ["tests_sweep_own:Late:how=kill", "easy"], "load": [0.9, 1.0]}
-    done = swept(tmp_path / "sweep", log, Place(2), **told)
+    axes = {"policy": ["tests_sweep_own:Late:how=kill", "easy"], "load": [0.9, 1.0]}
+    done = swept(tmp_path / "sweep", log, Place(2), **axes)
     assert (done.made, done.failed) == (4, 2)
     assert "worker was lost" in str(rows_of(tmp_path / "sweep")[0]["error"])
-    again = swept(tmp_path / "sweep", log, Place(2), **told)
+    again = swept(tmp_path / "sweep", log, Place(2), **axes)
     assert (again.made, again.kept) == (2, 2)
 
 
@@ -184,7 +184,7 @@ def test_a_log_that_has_changed_is_named_and_nothing_is_mixed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "said"),
+    ("axes", "error", "said"),
     [
         ({"policy": "esy"}, UsageError, "there is no policy 'esy'; did you mean 'easy'"),
         ({"policy": ["easy", "easy:order=fcfs"]}, UsageError, "easy occurs twice"),
@@ -201,10 +201,10 @@ def test_a_log_that_has_changed_is_named_and_nothing_is_mixed(tmp_path: Path) ->
     ],
 )
 def test_a_value_that_cannot_be_is_named_before_any_run(
-    log: str, told: dict[str, object], error: type[QbatchError], said: str
+    log: str, axes: dict[str, object], error: type[QbatchError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        planned(str(told.get("log", log)), **{name: value for name, value in told.items() if name != "log"})
+        planned(str(axes.get("log", log)), **{name: value for name, value in axes.items() if name != "log"})
 
 
 def test_an_empty_corner_is_named_before_any_run(log: str, tmp_path: Path) -> None:

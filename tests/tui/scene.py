@@ -1,4 +1,4 @@
-"""A batch server that is not there: a picture of one, and a source that answers and writes down what it is told."""
+"""A batch server that is not there: a picture of one, and a source that answers and writes down what it is asked."""
 
 from __future__ import annotations
 
@@ -177,6 +177,6 @@ class Scene:
             self.board.set_clock(msgspec.structs.replace(self.board.clock, is_paused=action == "pause"))
 
 
-def told(scene: Scene, kind: type[Request]) -> list[Any]:
-    """Return what a scene was told of one kind."""
+def requests_of(scene: Scene, kind: type[Request]) -> list[Any]:
+    """Return the requests of one kind that a scene got."""
     return [request for request in scene.asked if isinstance(request, kind)]

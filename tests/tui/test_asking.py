@@ -44,12 +44,12 @@ def without_pauses(monkeypatch: Any) -> None:
     monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
-async def settled(some: Asking, board: Board, told: list[str]) -> None:
+async def settled(some: Asking, board: Board, messages: list[str]) -> None:
     """Let what is due be asked and answered."""
-    count = len(told)
-    some.changed({"events"}, {"history"}, told.append)
+    count = len(messages)
+    some.changed({"events"}, {"history"}, messages.append)
     for _ in range(50):
-        if len(told) > count:
+        if len(messages) > count:
             return
         await asyncio.sleep(0)
 
@@ -58,29 +58,29 @@ def test_what_was_paged_through_stays_when_more_jobs_end(monkeypatch: Any) -> No
     without_pauses(monkeypatch)
 
     async def run() -> None:
-        source, board, told = Ended(3000), Board(), []  # type: ignore[var-annotated]
+        source, board, messages = Ended(3000), Board(), []  # type: ignore[var-annotated]
         some = Asking(board, source)
-        await settled(some, board, told)
+        await settled(some, board, messages)
         assert numbers(some.history) == list(range(2999, 2799, -1))
-        some.more_history(told.append)
-        some.more_history(told.append)  # the key goes on repeating
+        some.more_history(messages.append)
+        some.more_history(messages.append)  # the key goes on repeating
         for _ in range(50):
             await asyncio.sleep(0)
         assert numbers(some.history) == list(range(2999, 2599, -1))
         source.jobs.append(source.ended(3000))
         board.ended += 1
-        await settled(some, board, told)
+        await settled(some, board, messages)
         assert numbers(some.history) == list(range(3000, 2599, -1))
-        some.more_history(told.append)
+        some.more_history(messages.append)
         for _ in range(50):
             await asyncio.sleep(0)
         assert numbers(some.history) == list(range(3000, 2399, -1))
 
         for text, kept in (("rare", 4), ("procs>=7", 428), ("user=alice procs>=7", 142), ("name=rare", 4), ("2991", 1)):
-            some.choose(Query(text), told.append)
-            await settled(some, board, told)
+            some.choose(Query(text), messages.append)
+            await settled(some, board, messages)
             while some.more:
-                some.more_history(told.append)
+                some.more_history(messages.append)
                 for _ in range(50):
                     await asyncio.sleep(0)
             expected = [each for each in reversed(source.jobs) if Query(text).keeps(each)]

@@ -74,7 +74,7 @@ def test_the_board_is_what_the_last_event_of_each_job_says(choices: list[tuple[i
 
 
 def cells_of(place: ShownHost) -> tuple[str, str]:
-    """Return who runs on each processor and to which suspended job it belongs, one letter each; ``.`` for nobody."""
+    """Return the job that runs on each processor and the suspended job that it belongs to, one letter each; ``.`` for none."""
     return tuple(
         "".join(
             next((name[0] for name, runs in jobs.items() if any(low <= cell < high for low, high in runs)), ".")
@@ -84,14 +84,14 @@ def cells_of(place: ShownHost) -> tuple[str, str]:
     )  # type: ignore[return-value]
 
 
-def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() -> None:
+def test_a_job_in_the_place_of_a_suspended_one_is_seen_and_gives_it_back() -> None:
     grid = ShownHosts()
     grid.load([HostRecord(name="n1", pool="p", state="free", cpus=8)], [])
     place = grid.places["n1"]
     grid.start(job(1, "R", procs=6, hosts=("n1",), id="a"))
     grid.stop("a")
     assert (cells_of(place), grid.busy) == (("........", "aaaaaa.."), 0)
-    grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # what nobody has comes first
+    grid.start(job(2, "R", procs=2, hosts=("n1",), id="b"))  # processors that no job has come first
     grid.start(job(3, "R", procs=4, hosts=("n1",), id="c"))
     assert (cells_of(place), grid.busy, place.lent) == (("ccccaabb".replace("a", "."), "aaaaaa.."), 6, [(0, 4)])
     again = ShownHosts()
@@ -100,7 +100,7 @@ def test_who_runs_in_the_place_of_a_suspended_job_is_seen_and_gives_it_back() ->
     )
     assert cells_of(again.places["n1"]) == ("bbbb..bb", "aaaaaa..")
     grid.end("b")
-    grid.resume("a")  # its own as far as nobody is there, then others
+    grid.resume("a")  # its own as far as no job is there, then others
     assert (cells_of(place), grid.busy) == (("ccccaaaa", "........"), 8)
     grid.end("c")
     grid.stop("a")
@@ -153,7 +153,7 @@ def test_a_keyframe_goes_on_by_itself() -> None:
     assert set(board.running) == set(again.running) == {f"{n}.qbatch" for n in (2, 3, 4, 5, 20)}
 
 
-def test_the_window_holds_so_many_and_counts_tell_the_rest() -> None:
+def test_the_window_holds_so_many_and_counts_show_the_rest() -> None:
     board = empty_board()
     board.window = 3
     for number in range(1, 8):

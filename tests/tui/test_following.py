@@ -26,7 +26,7 @@ def event(number: int, kind: str) -> EventRecord:
 
 
 async def answered(board: Board, directory: Path, events: dict[str, list[EventRecord]], running: bool) -> None:
-    """Follow a server that waits with job 7 (or runs it), and tells events in one breath with its answer to a verb."""
+    """Follow a server that waits with job 7 (or runs it), and sends events together with its answer to a verb."""
     answers = {
         "subscribe": Done(), "server-status": ServerRecord(name="s", version="1", clock=CLOCK),
         "host-status": Hosts(hosts=(HostRecord(name="n1", pool="p", state="free", cpus=4),)),
@@ -124,7 +124,7 @@ def test_queues_of_hosts_reach_the_board_also_when_the_policy_keeps_them_later(t
         asyncio.run(run())
 
 
-def test_jobs_that_nobody_released_but_time_and_dependencies_reach_the_board(tmp_path: Path) -> None:
+def test_jobs_that_only_time_and_dependencies_released_reach_the_board(tmp_path: Path) -> None:
     with Daemon(tmp_path, "--time", "virtual", "--paused", config=emulated(hosts="n1")) as daemon:
 
         async def do(*command: str) -> str:

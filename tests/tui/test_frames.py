@@ -1,4 +1,4 @@
-"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not over, axes tell the scale."""
+"""What is on the screen is one instant: numbers agree, nothing is drawn of an instant that is not over, axes show the scale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from qbatch.tui.schedule_tape import open_tape
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 from qbatch.wire.requests import Shadow
-from tests.tui.scene import CLOCK, HOSTS, MINUTE, NOW, QUEUES, RUNNING, SERVER, WAITING, Scene, job, told
+from tests.tui.scene import CLOCK, HOSTS, MINUTE, NOW, QUEUES, RUNNING, SERVER, WAITING, Scene, job, requests_of
 from tests.tui.test_keys import play, press, settle
 
 
@@ -198,13 +198,13 @@ def test_charts_have_axes() -> None:
 def test_news_of_shadows_are_no_events_but_ask_for_the_table_again() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "9")
-        count, asked = len(scene.board.events), len(told(scene, Shadow))
+        count, asked = len(scene.board.events), len(requests_of(scene, Shadow))
         app.asking._paces["shadows"]._next = 0.0
         scene.board.apply(EventRecord(number=40, at=NOW, kind="shadow"))
         await settle(pilot)
         await settle(pilot)
         assert len(scene.board.events) == count
-        assert len(told(scene, Shadow)) == asked + 1
+        assert len(requests_of(scene, Shadow)) == asked + 1
 
     play(steps)
 

@@ -1,4 +1,4 @@
-"""Every key of the monitor, pressed: what it does to the screen, what it tells the daemon, and what it asks first."""
+"""Every key of the monitor, pressed: what it does to the screen, what it asks the daemon, and what it asks the user first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qbatch.tui.screens.job import JobScreen
 from qbatch.tui.screens.questions import Ask, Choose, Confirm
 from qbatch.wire import requests
 from qbatch.wire.errors import Refusal
-from tests.tui.scene import NOW, Scene, job, told
+from tests.tui.scene import NOW, Scene, job, requests_of
 
 Play = Callable[[Monitor, Scene, Pilot[Any]], Awaitable[None]]
 
@@ -145,7 +145,7 @@ def test_the_filter_narrows_as_it_is_written_and_says_what_is_wrong() -> None:
         assert {row.user for row in table.rows} == {"bob"}
         assert {row.user for row in app.query_one("#running", JobTable).rows} == {"bob"}
         await press(pilot, "8")
-        assert told(scene, requests.History)[-1].users == ("bob",)
+        assert requests_of(scene, requests.History)[-1].users == ("bob",)
         await press(pilot, "escape")
         await press(pilot, "3")
         assert len(table.rows) == 4
@@ -166,13 +166,13 @@ def test_hold_release_and_delete_ask_first(key: str, panel: str, expected: reque
         await press(pilot, panel, key)
         assert isinstance(app.screen, Confirm)
         await press(pilot, "enter")  # No is chosen
-        assert told(scene, type(expected)) == []
+        assert requests_of(scene, type(expected)) == []
         await press(pilot, key, "n")
-        assert told(scene, type(expected)) == []
+        assert requests_of(scene, type(expected)) == []
         await press(pilot, key, "escape")
-        assert told(scene, type(expected)) == []
+        assert requests_of(scene, type(expected)) == []
         await press(pilot, key, "y")
-        assert told(scene, type(expected)) == [expected]
+        assert requests_of(scene, type(expected)) == [expected]
 
     play(steps)
 
@@ -183,18 +183,18 @@ def test_move_and_priority_ask_for_a_value_and_then_once_more() -> None:
         assert isinstance(app.screen, Ask)
         assert app.screen.query_one(Input).value == "fat"  # the other queue
         await press(pilot, "enter", "y")
-        assert told(scene, requests.Move) == [requests.Move(jobs=("10.qbatch",), destination="fat")]
+        assert requests_of(scene, requests.Move) == [requests.Move(jobs=("10.qbatch",), destination="fat")]
         await press(pilot, "p")
         app.screen.query_one(Input).value = "many"
         await press(pilot, "enter")
-        assert told(scene, requests.Alter) == []
+        assert requests_of(scene, requests.Alter) == []
         await press(pilot, "p")
         app.screen.query_one(Input).value = "-5"
         await press(pilot, "enter", "y")
-        assert told(scene, requests.Alter)[0].changes.priority == -5
+        assert requests_of(scene, requests.Alter)[0].changes.priority == -5
         await press(pilot, "p", "escape")
         assert not isinstance(app.screen, Ask)
-        assert len(told(scene, requests.Alter)) == 1
+        assert len(requests_of(scene, requests.Alter)) == 1
 
     play(steps)
 
@@ -209,13 +209,13 @@ def test_several_jobs_are_marked_for_one_action() -> None:
         await press(pilot, "h")
         assert "Hold 2 jobs (10, 11)?" in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
-        assert told(scene, requests.Hold) == [requests.Hold(jobs=("10.qbatch", "11.qbatch"))]
+        assert requests_of(scene, requests.Hold) == [requests.Hold(jobs=("10.qbatch", "11.qbatch"))]
         await press(pilot, "y")  # copied: what is marked
         assert app.clipboard == "10.qbatch 11.qbatch"
         await press(pilot, "V", "d")
         assert "4 wait: they leave the queue." in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
-        assert told(scene, requests.Delete) == [requests.Delete(jobs=tuple(f"{n}.qbatch" for n in (10, 11, 12, 13)))]
+        assert requests_of(scene, requests.Delete) == [requests.Delete(jobs=tuple(f"{n}.qbatch" for n in (10, 11, 12, 13)))]
         await press(pilot, "V")
         assert str(table.border_subtitle) == "4"
         await press(pilot, "v")
@@ -224,12 +224,12 @@ def test_several_jobs_are_marked_for_one_action() -> None:
         await settle(pilot)
         assert table.marked == set()
         await press(pilot, "home", "v", "escape", "r", "y")
-        assert told(scene, requests.Release) == [requests.Release(jobs=("11.qbatch",), kinds="u")]
+        assert requests_of(scene, requests.Release) == [requests.Release(jobs=("11.qbatch",), kinds="u")]
 
     play(steps)
 
 
-def test_what_became_of_several_jobs_is_told_by_number() -> None:
+def test_what_became_of_several_jobs_is_shown_by_number() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         scene.failing = {"11.qbatch"}
         await press(pilot, "3", "V", "h", "y")
@@ -271,11 +271,11 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
         await press(pilot, "1", "x")
         assert "continue" in str(app.screen.query_one("Label").render())
         await press(pilot, "y")
-        assert told(scene, requests.HostControl) == [requests.HostControl(hosts=("n1",), action="drain")]
+        assert requests_of(scene, requests.HostControl) == [requests.HostControl(hosts=("n1",), action="drain")]
         await press(pilot, "right", "down", "right", "down", "right", "right")
         assert hosts.current == "n7"
         await press(pilot, "x", "y")
-        assert told(scene, requests.HostControl)[-1] == requests.HostControl(hosts=("n7",), action="resume")
+        assert requests_of(scene, requests.HostControl)[-1] == requests.HostControl(hosts=("n7",), action="resume")
         await press(pilot, "end")
         assert hosts.current == "big1"
         await press(pilot, "home", "right", "left", "j", "k", "up")
@@ -292,7 +292,7 @@ def test_hosts_are_drained_resumed_and_opened() -> None:
     play(steps)
 
 
-def test_a_host_tells_how_many_wait_in_its_own_queue_and_which() -> None:
+def test_a_host_shows_how_many_wait_in_its_own_queue_and_which() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         hosts = app.query_one(HostPanel)
         records = [place.record for place in hosts.board.grid.places.values()]
@@ -313,12 +313,12 @@ def test_a_host_tells_how_many_wait_in_its_own_queue_and_which() -> None:
 def test_queues_are_disabled_and_stopped() -> None:
     async def steps(app: Monitor, scene: Scene, pilot: Pilot[Any]) -> None:
         await press(pilot, "7", "e", "y", "t", "y")
-        assert told(scene, requests.QueueControl) == [
+        assert requests_of(scene, requests.QueueControl) == [
             requests.QueueControl(queues=("batch",), enabled=False),
             requests.QueueControl(queues=("batch",), started=False),
         ]
         await press(pilot, "down", "e", "y")
-        assert told(scene, requests.QueueControl)[-1] == requests.QueueControl(queues=("fat",), enabled=True)
+        assert requests_of(scene, requests.QueueControl)[-1] == requests.QueueControl(queues=("fat",), enabled=True)
 
     play(steps)
 
@@ -368,7 +368,7 @@ def test_why_and_output_of_the_job_under_the_cursor() -> None:
         assert "does not wait" in text_of(app, "#why-text")
         assert "16 processors" in text_of(app, "#details-text")
         await press(pilot, "h", "y")  # actions work here too
-        assert told(scene, requests.Hold) == [requests.Hold(jobs=("1.qbatch",))]
+        assert requests_of(scene, requests.Hold) == [requests.Hold(jobs=("1.qbatch",))]
         await press(pilot, "escape", "2", "w")
         assert isinstance(app.screen, JobScreen)
 

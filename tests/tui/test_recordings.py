@@ -221,7 +221,7 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
     asyncio.run(run())
 
 
-def test_playing_stops_where_it_was_told() -> None:
+def test_playing_stops_at_the_given_instant() -> None:
     tape = ScheduleTape(rows(), NOW, "rows")
     wall = [0.0]
 

@@ -97,7 +97,7 @@ def test_the_picture_of_the_readme_is_what_the_monitor_draws(tmp_path: Path) -> 
     assert "docs/images/monitor.svg" in readme
 
 
-def test_without_colours_letters_tell_jobs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_colours_letters_distinguish_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def run() -> str:
@@ -123,7 +123,7 @@ def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
 
 
 def _is_as_kept(path: Path, text: str) -> bool:
-    """Whether a picture is the one that is kept; the new one is written beside it where it is not."""
+    """Whether a picture is the one that is kept; the new one is written next to it where it is not."""
     if os.environ.get("QBATCH_NEW_PICTURES"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

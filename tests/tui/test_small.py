@@ -37,7 +37,7 @@ def watched(size: tuple[int, int], test: Callable[[Monitor, Pilot[Any]], Awaitab
     ("size", "is_too_small"),
     [((44, 15), True), ((60, 20), True), ((79, 40), True), ((120, 23), True), ((80, 24), False), ((160, 50), False)],
 )
-def test_a_terminal_that_is_too_small_is_told(size: tuple[int, int], is_too_small: bool) -> None:
+def test_a_terminal_that_is_too_small_is_reported(size: tuple[int, int], is_too_small: bool) -> None:
     async def test(app: Monitor, _: Pilot[Any]) -> None:
         notice = app.query_one("#small", Static)
         assert notice.display == is_too_small

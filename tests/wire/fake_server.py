@@ -1,7 +1,7 @@
 """A daemon for tests: a thread behind a Unix socket that speaks frames, and answers from canned records.
 
-It keeps what it was asked (``requests``), and can be told to misbehave: to close a connection before the answer, to
-answer garbage, to answer in one-byte pieces.
+It keeps what it was asked (``requests``), and misbehaves on request: it can close a connection before the answer,
+answer garbage, or answer in one-byte pieces.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Tests of the workloads room and of ``qbatch trace``."""
+"""Tests of :mod:`qbatch.workloads` and of ``qbatch trace``."""

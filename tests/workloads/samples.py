@@ -40,7 +40,7 @@ def refused(path: str, **options: object) -> str:
 
 
 def same(left: Log, right: Log) -> bool:
-    """Tell whether two logs hold the same rows and the same header."""
+    """Return whether two logs hold the same rows and the same header."""
     if left.header != right.header or len(left) != len(right):
         return False
     return all(left[name].tolist() == right[name].tolist() for name in FIELDS)

@@ -49,7 +49,7 @@ def next_round(estimate: int) -> int:
 
 @pytest.mark.parametrize("factor", [1.0, 1.001, 2.0, 7.25, 400.0, 1e6])
 @pytest.mark.parametrize("seed", [0, 5, 2**31])
-def test_the_f_model_draws_as_it_did_before_it_had_a_room_of_its_own(factor: float, seed: int) -> None:
+def test_the_f_model_draws_as_it_did_before_it_had_a_package_of_its_own(factor: float, seed: int) -> None:
     asked, run = jobs(300)
     found = read_estimates(f"f:{factor:.15g}").of(asked, run, seed)
     draws = np.random.Generator(np.random.PCG64([seed, round(factor * 1000)])).random(len(run))
@@ -131,7 +131,7 @@ def test_tsafrir_is_the_model_of_the_run_times_of_these_jobs() -> None:
 def test_no_model_but_the_log_and_what_is_built_on_it_gives_less_than_the_run_time(seed: int, text: str) -> None:
     asked, run = jobs(150, seed)
     if "tsafrir" in text:
-        run = run // 25  # the model has no room for many jobs that run nearly as long as the longest
+        run = run // 25  # the model does not allow many jobs that run nearly as long as the longest
     found = read_estimates(text).of(asked, run, seed)
     assert found.dtype == np.int64
     assert (found >= run).all()

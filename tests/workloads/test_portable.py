@@ -1,4 +1,4 @@
-"""The logarithm and the exponential of our own beside those of the C library, and their bits."""
+"""The logarithm and the exponential of our own against those of the C library, and their bits."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_the_eighteen_fields_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
-def test_compression_is_told_by_content(tmp_path: Path, pack: object) -> None:
+def test_compression_is_recognised_by_content(tmp_path: Path, pack: object) -> None:
     stored = pack((HEADER + row(1) + row(2)).encode())  # type: ignore[operator]
     path = written(tmp_path, stored, "no-suffix")
     log = read_log(path)
@@ -144,7 +144,7 @@ def test_odd_values_are_kept(tmp_path: Path) -> None:
     assert [log[name].item() for name in ("job", "submit", "run", "procs_requested")] == [-5, -100, -7, 10_000_000]
 
 
-def test_progress_tells_the_stored_bytes(tmp_path: Path) -> None:
+def test_progress_shows_the_stored_bytes(tmp_path: Path) -> None:
     content = "".join(row(n) for n in range(100))
     seen: list[int] = []
     read_log(written(tmp_path, content), progress=seen.append, chunk_bytes=1000)

@@ -73,7 +73,7 @@ def test_head_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "memory_used (KB)" in shown
 
 
-def test_validate_tells_and_decides(tmp_path: Path) -> None:
+def test_validate_reports_and_decides(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER + row(1, 9) + row(2, 5) + "x\n")
     strict, lenient = run("validate", path), run("validate", path, "--lenient")
     assert (strict.exit_code, lenient.exit_code) == (3, 0)

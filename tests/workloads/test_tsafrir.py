@@ -1,4 +1,4 @@
-"""Users' estimates: the histogram of the model, and who gets which of them."""
+"""Users' estimates: the histogram of the model, and which job gets which of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_ranks_are_those_of_the_logs_at_that_place() -> None:
             if place:
                 # Drawn from the ranks of the rows so far.
                 assert any(rank in row for row in RANKS[: place + 1])
-            # A rank whose last row is reached goes before all others.
+            # A rank goes before all others when its last row is reached.
             due = [each for each in ranks[place:] if place and not any(each in row for row in RANKS[place + 1 :])]
             assert rank in due or not due
     # The better of two draws: of the first pool (3; 3, 4, 6) rank 3 is drawn with probability 3/4, 4 and 6 more rarely.

@@ -58,7 +58,7 @@ def test_a_missing_column_says_minus_one_and_a_hash_becomes_a_semicolon(tmp_path
     assert out.getvalue() == b"; plain\n1" + b" -1" * 17 + b"\n"
 
 
-def test_a_schedule_keeps_the_log_and_tells_what_it_changed(tmp_path: Path) -> None:
+def test_a_schedule_keeps_the_log_and_shows_what_it_changed(tmp_path: Path) -> None:
     content = "; Version: 2.2\n; MaxJobs: 3 (of 9)\n; MaxRecords: 2\n; MaxProcs: 8\n"
     content += row(1, 5, procs=2) + row(2, 6) + row(4, 7, procs=3)
     log = read_log(written(tmp_path, content))

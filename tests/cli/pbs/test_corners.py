@@ -42,7 +42,7 @@ def test_this_server_may_be_named(server: str, shell: Shell) -> None:
         assert result.out
 
 
-def test_the_operands_of_this_server_are_answered_beside_those_of_others(shell: Shell) -> None:
+def test_the_operands_of_this_server_are_answered_next_to_those_of_others(shell: Shell) -> None:
     result = shell.run("qstat", "1", "2@x", "batch@x")
     assert [line.split()[0] for line in result.out.splitlines()[2:]] == ["1.qbatch"]
     assert (result.code, result.err) == (255, f"qstat: {NO_SERVER}\n" * 2)

@@ -51,7 +51,7 @@ def test_each_task_sees_its_place(environment: dict[str, str], tmp_path: Path) -
     assert len(pbsdsh(environment, "--", "sh", "-c", SHOW).stdout.splitlines()) == 4
 
 
-def test_a_task_that_fails_is_told_and_the_exit_code_stays_0(environment: dict[str, str]) -> None:
+def test_a_task_that_fails_is_reported_and_the_exit_code_stays_0(environment: dict[str, str]) -> None:
     done = pbsdsh(environment, "-c", "1", "sh", "-c", "exit 7")
     assert (done.returncode, done.stdout) == (0, "pbsdsh: task 0x00000000 exit status 7\n")
     done = pbsdsh(environment, "-n", "0", "--", "sh", "-c", "kill -9 $$")

@@ -191,7 +191,7 @@ def test_a_dry_run_of_a_policy_without_quotes_cannot_say() -> None:
     assert said.quote is None
 
 
-def test_a_policy_that_refuses_nobody_is_not_asked_before_the_answer() -> None:
+def test_a_policy_that_never_refuses_is_not_asked_before_the_answer() -> None:
     bench = bench_with("fcfs")
     job = bench.submit(**asks(1, 10))
     assert bench.core.find(bench.core.key_of(job)).is_pending  # type: ignore[union-attr]
@@ -221,7 +221,7 @@ def test_a_move_or_a_change_is_judged_by_the_next_pass() -> None:
     assert bench.core.live(other).promised == 10 * SECOND
 
 
-def test_a_broken_promise_is_told_once_and_kept_in_the_record() -> None:
+def test_a_broken_promise_is_announced_once_and_kept_in_the_record() -> None:
     bench = bench_with(f"{BOUNDED}:most=300,order=sjf")
     bench.submit(**asks(4, 50))
     long = bench.submit(**asks(4, 40))
@@ -232,8 +232,8 @@ def test_a_broken_promise_is_told_once_and_kept_in_the_record() -> None:
     assert job.broken == ((0, 50 * SECOND, "it starts 30000000 us later"),)
     assert job.comment == "the promised start is lost: it starts 30000000 us later"
     bench.wait(1)
-    told = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
-    assert [(each.key, each.text) for each in told] == [(job.key, "it starts 30000000 us later")]
+    happenings = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
+    assert [(each.key, each.text) for each in happenings] == [(job.key, "it starts 30000000 us later")]
     again = state_snapshot.load(state_snapshot.dump(bench.core), bench.settings, load_policy)
     assert again.live(long).broken == job.broken
     assert again.pools[0].engine.promise_to(job.row) == 80 * SECOND
@@ -253,8 +253,8 @@ def test_a_record_keeps_the_latest_of_many_promises_that_were_taken_back() -> No
     assert job.broken[0] == (first[0] + 50 * SECOND, first[1] + 50 * SECOND, f"it wavers at {first[0] + 50 * SECOND} us")
 
 
-def test_a_loss_that_nobody_decided_is_seen_when_the_plan_cannot_be_kept() -> None:
-    """A job outlives its estimate (it is suspended by a user): who was promised its end is told a second later at most."""
+def test_a_loss_without_a_decision_is_seen_when_the_plan_cannot_be_kept() -> None:
+    """A job outlives its estimate (a user suspends it): the next job's promise is broken a second later at most."""
     bench = bench_with()
     first, second = bench.submit(**asks(4, 50)), bench.submit(**asks(4, 40))
     bench.wait(10)

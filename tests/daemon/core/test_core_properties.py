@@ -82,7 +82,7 @@ def test_a_crash_anywhere_changes_nothing(policy: str, seed: int, steps: int, cu
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_everybody_ends_once_all_is_open(policy: str) -> None:
+def test_every_job_ends_once_all_is_open(policy: str) -> None:
     for seed in range(size(20, 40)):
         draw = random.Random(seed)
         bench = bench_of(policy)

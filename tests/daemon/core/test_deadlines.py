@@ -111,7 +111,7 @@ def test_a_quote_is_what_would_be_and_leaves_nothing() -> None:
         bench.do(ALICE, late)
 
 
-def test_the_record_and_the_accounting_tell_what_was_promised() -> None:
+def test_the_record_and_the_accounting_show_what_was_promised() -> None:
     bench = bench_with()
     bench.submit(**asks(8, 100))
     job = bench.submit(**asks(8, 50, 200))
@@ -202,9 +202,9 @@ def test_a_job_that_gets_another_deadline_keeps_its_place_at_a_run_limit() -> No
     assert len(first) == 1
     assert alter(bench, array, 149) == "deadline-not-kept"
     assert alter(bench, array, 300) == ""
-    told = promised_of(bench, array)
-    assert {deadline for deadline, _ in told.values()} == {300 * SECOND}
-    assert [name for name, (_, promised) in told.items() if promised is not None] == first
+    recorded = promised_of(bench, array)
+    assert {deadline for deadline, _ in recorded.values()} == {300 * SECOND}
+    assert [name for name, (_, promised) in recorded.items() if promised is not None] == first
     bench.wait(400)
     assert sorted(record.ended or 0 for record in bench.ended.values())[-1] == 250 * SECOND
     bench.check()
@@ -248,7 +248,7 @@ def test_random_arrays_get_another_deadline_whole_or_not_at_all() -> None:
             if said:
                 assert after == before, seed
             else:
-                assert after.keys() == before.keys(), seed  # nobody was refused
+                assert after.keys() == before.keys(), seed  # no job was refused
                 assert {deadline for deadline, _ in after.values()} == {bench.now + wanted * SECOND}, seed
                 assert [promised is None for _, promised in after.values()] == [
                     promised is None for _, promised in before.values()
@@ -279,9 +279,9 @@ def test_a_job_that_outlives_its_walltime_breaks_each_promise_once() -> None:
     bench.wait(10)
     bench.do(ROOT, requests.Signal(jobs=(first,), signal="suspend"))  # to the policy it runs on
     bench.wait(600 + 100 + 120)
-    told = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
+    happenings = [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"]
     job = bench.core.live(late)
-    assert [each.key for each in told] == [job.key]
+    assert [each.key for each in happenings] == [job.key]
     assert job.broken == ((700 * SECOND, 700 * SECOND, "it can start only 1 s after the latest start that it was promised"),)
     assert job.promised is None
     assert bench.core.live(never_late).promised == 8400 * SECOND
@@ -291,7 +291,7 @@ def test_a_job_that_outlives_its_walltime_breaks_each_promise_once() -> None:
     job = bench.core.live(late)
     assert job.promised == job.present.started
     assert len(job.broken) == 1
-    assert [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"] == told
+    assert [each for each in bench.outbox if isinstance(each, Happening) and each.kind == "promise-broken"] == happenings
 
 
 def test_the_price_and_the_promise_survive_a_crash() -> None:

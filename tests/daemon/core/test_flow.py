@@ -247,7 +247,7 @@ def test_what_cannot_be_in_a_set_is_refused(bench: Bench) -> None:
         bench.submit(depend=f"runone:{waits}", actor=BOB)
 
 
-def test_a_dependency_on_nobody_is_refused(bench: Bench) -> None:
+def test_a_dependency_on_no_job_is_refused(bench: Bench) -> None:
     with pytest.raises(Refusal, match="Unknown Job Id 77"):
         bench.submit(depend="afterok:77")
     with pytest.raises(Refusal, match="known: after, afterok"):
@@ -423,7 +423,7 @@ def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
         bench.submit(queue="route", resources={"ncpus": "99"})
 
 
-def test_accounting_tells_the_life_of_a_job(bench: Bench) -> None:
+def test_accounting_records_the_life_of_a_job(bench: Bench) -> None:
     job = bench.submit("sleep 5\n", name="told", account="proj x")
     bench.wait(10)
     kinds = [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
@@ -454,7 +454,7 @@ def test_draws_of_run_times_are_the_same_on_every_replay_and_keep_their_mean() -
     assert 85 * SECOND < sum(runs[0]) / 400 < 115 * SECOND
 
 
-def test_two_waiting_jobs_exchange_their_places_and_nobody_else_moves(bench: Bench) -> None:
+def test_two_waiting_jobs_exchange_their_places_and_no_other_moves(bench: Bench) -> None:
     bench.submit(**whole(script="sleep 10\n"))
     bench.wait(1)
     jobs = [bench.submit(**whole(script="sleep 10\n")) for _ in range(4)]

@@ -54,7 +54,7 @@ max_running = 1
 
 
 def hopeful(bench: Bench) -> set[str]:
-    """Return the jobs that start in time if nobody does anything."""
+    """Return the jobs that start in time if no user does anything."""
     jobs = [each for job in bench.core.live_jobs() for each in bench.core.members(job)]
     return {bench.core.id_of(job.key) for job in jobs if is_hopeful(bench.core, job)}
 
@@ -96,7 +96,7 @@ def test_run_limits_dependencies_and_times_are_forecast_as_they_happen(policy: s
         assert found == happened(bench, found), seed
 
 
-def test_a_failed_parent_has_no_forecast_for_who_waits_for_its_failure() -> None:
+def test_a_failed_parent_has_no_forecast_for_jobs_that_wait_for_its_failure() -> None:
     bench = Bench(GATED)
     first = bench.submit("sleep 100\n", resources={"walltime": "200"})
     bench.wait(1)
@@ -187,7 +187,7 @@ def test_jobs_that_a_user_holds_are_not_waited_for(monkeypatch: pytest.MonkeyPat
     made = forecast_made(bench)
     assert made.is_whole
     assert [each.start // SECOND for each in made.found.values()] == [100, 200]
-    assert instants[-1] == 200 * SECOND, "nor are ends, once everybody has started"
+    assert instants[-1] == 200 * SECOND, "nor are ends, once every job has started"
 
 
 def test_a_trial_that_has_too_little_memory_is_no_start() -> None:

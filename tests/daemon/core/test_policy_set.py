@@ -69,7 +69,7 @@ def test_a_policy_that_refuses_the_machine_changes_nothing(tmp_path: Path) -> No
         assert decides(daemon) == "easy"
 
 
-def test_jobs_that_are_ended_at_the_stop_make_no_room_for_others(tmp_path: Path) -> None:
+def test_jobs_that_are_ended_at_the_stop_free_no_resources_for_others(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated(hosts="n1").replace("emulated", "process")) as daemon:
         running, waiting = (daemon.submit("sleep 300\n", resources={"ncpus": "4"}) for _ in range(2))
         daemon.until(running, "R")
@@ -89,26 +89,26 @@ def test_what_cannot_be_set_is_said(tmp_path: Path) -> None:
             session.ask(PolicySet(policy="easy:dpth=3"), Text)
 
 
-def test_who_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) -> None:
+def test_a_job_that_the_old_policy_suspended_goes_on_under_the_new_one(tmp_path: Path) -> None:
     config = emulated(hosts="n1", top='policy = "immediate:inner=easy,protect=0"\n')
     with Daemon(tmp_path, "--time", "virtual", "--paused", "--origin", "0", config=config) as daemon:
-        victim = daemon.submit("sleep 500\n", resources={"ncpus": "4", "walltime": "600"})
+        preempted = daemon.submit("sleep 500\n", resources={"ncpus": "4", "walltime": "600"})
         daemon.run("qbatch", "time", "until", "100")
-        guest = daemon.submit("sleep 200\n", resources={"ncpus": "4", "walltime": "300"})
+        trial = daemon.submit("sleep 200\n", resources={"ncpus": "4", "walltime": "300"})
         daemon.run("qbatch", "time", "until", "110")
-        assert [daemon.jobs(name)[name].state for name in (victim, guest)] == ["S", "R"]
-        assert "is suspended by immediate" in daemon.run("qbatch", "explain", victim).stdout
-        assert "has a quantum on n1" in daemon.run("qbatch", "explain", guest).stdout
+        assert [daemon.jobs(name)[name].state for name in (preempted, trial)] == ["S", "R"]
+        assert "is suspended by immediate" in daemon.run("qbatch", "explain", preempted).stdout
+        assert "has a quantum on n1" in daemon.run("qbatch", "explain", trial).stdout
         said = daemon.run("qbatch", "policy", "set", "fcfs").stderr
         assert "0 running jobs run on" in said
         assert "1 quanta end and their jobs wait again, 1 jobs that it has suspended go on" in said
         daemon.kill()
         daemon.start("--time", "virtual", "--paused")
         daemon.run("qbatch", "time", "until", "120")
-        assert [daemon.jobs(name)[name].state for name in (victim, guest)] == ["R", "Q"]
+        assert [daemon.jobs(name)[name].state for name in (preempted, trial)] == ["R", "Q"]
         daemon.run("qbatch", "time", "until", "1000")
-        ended = daemon.jobs(victim, guest)
-        assert (ended[victim].ended, ended[guest].ended) == (510_000_000, 710_000_000)
+        ended = daemon.jobs(preempted, trial)
+        assert (ended[preempted].ended, ended[trial].ended) == (510_000_000, 710_000_000)
 
 
 BROKEN = """

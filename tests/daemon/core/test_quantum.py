@@ -1,4 +1,4 @@
-"""Immediate service in a live core: quanta, victims, what users do to them meanwhile, and the same again from the journal."""
+"""Immediate service in a live core: quanta, preempted jobs, what users do to them meanwhile, and the same from the journal."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ default_walltime = "1:00:00"
 """
 
 
-def with_guest(bench: Bench, script: str = "sleep 20\n", **fields: object) -> tuple[str, str]:
+def with_trial(bench: Bench, script: str = "sleep 20\n", **fields: object) -> tuple[str, str]:
     """A job on all four processors, and at 600 s one that gets a quantum."""
-    victim = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
+    preempted = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
     bench.wait(600)
-    guest = bench.submit(script, resources={"ncpus": "3", "walltime": "500"}, **fields)
+    trial = bench.submit(script, resources={"ncpus": "3", "walltime": "500"}, **fields)
     bench.wait(1)
-    return victim, guest
+    return preempted, trial
 
 
 def states(bench: Bench, *jobs: str) -> str:
@@ -51,33 +51,33 @@ def comment_of(bench: Bench, job: str) -> str:
     return brief_record(bench.core, bench.core.live(job)).comment
 
 
-def test_a_guest_runs_its_victim_stands_still_and_goes_on() -> None:
+def test_a_preempted_job_is_suspended_for_the_trial_run_and_goes_on() -> None:
     bench = Bench(config())
-    victim, guest = with_guest(bench)
-    assert states(bench, victim, guest) == "SR"
-    assert [comment_of(bench, job) for job in (victim, guest)] == [
+    preempted, trial = with_trial(bench)
+    assert states(bench, preempted, trial) == "SR"
+    assert [comment_of(bench, job) for job in (preempted, trial)] == [
         "Job suspended by immediate:inner=fcfs-backfill",
         "Job runs for a quantum",
     ]
     bench.wait(20)
-    assert states(bench, victim, guest) == "RF"
-    assert comment_of(bench, victim) == ""
+    assert states(bench, preempted, trial) == "RF"
+    assert comment_of(bench, preempted) == ""
     bench.wait(500)
-    assert bench.ended[victim].exit_status == 0
-    assert bench.ended[victim].ended == 1_020_000_000
-    assert bench.ended[guest].exit_status == 0
-    assert bench.ended[guest].run_count == 1
+    assert bench.ended[preempted].exit_status == 0
+    assert bench.ended[preempted].ended == 1_020_000_000
+    assert bench.ended[trial].exit_status == 0
+    assert bench.ended[trial].run_count == 1
 
 
-def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
+def test_a_trial_run_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
     bench = Bench(config())
-    victim, guest = with_guest(bench, "sleep 100\n")
+    preempted, trial = with_trial(bench, "sleep 100\n")
     bench.wait(60)
-    assert states(bench, victim, guest) == "RQ"
-    assert [e.kind for e in bench.outbox if isinstance(e, Account) and e.job == guest] == ["Q", "S", "R"]
+    assert states(bench, preempted, trial) == "RQ"
+    assert [e.kind for e in bench.outbox if isinstance(e, Account) and e.job == trial] == ["Q", "S", "R"]
     bench.wait(1000)
-    assert states(bench, victim, guest) == "FF"
-    record = bench.ended[guest]
+    assert states(bench, preempted, trial) == "FF"
+    record = bench.ended[trial]
     assert (record.exit_status, record.run_count) == (0, 2)
     assert (record.started, record.ended) == (1_060_000_000, 1_160_000_000)
     assert record.trials == ((600_000_000, 660_000_000, 3, "n1/1*3"),)
@@ -86,20 +86,20 @@ def test_a_guest_that_does_not_end_waits_again_and_that_is_no_failure() -> None:
 
 def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returned_at_once() -> None:
     bench = Bench(config(memory="8GB"))
-    victim = bench.submit("sleep 1000\n", resources={"ncpus": "4", "mem": "2gb"})
+    preempted = bench.submit("sleep 1000\n", resources={"ncpus": "4", "mem": "2gb"})
     bench.wait(700)
-    guest = bench.submit("sleep 0\n", resources={"ncpus": "3", "mem": "2gb"})
+    trial = bench.submit("sleep 0\n", resources={"ncpus": "3", "mem": "2gb"})
     bench.wait(0)
-    assert states(bench, victim, guest) == "RQ"
-    # The clock of the victim began anew.
+    assert states(bench, preempted, trial) == "RQ"
+    # The clock of the preempted job began anew.
     other = bench.submit("sleep 5\n", resources={"ncpus": "3", "mem": "1gb"})
     bench.wait(1)
-    assert states(bench, victim, guest, other) == "RQQ"
+    assert states(bench, preempted, trial, other) == "RQQ"
     bench.wait(400)
-    assert states(bench, victim, guest, other) == "FFF"
-    assert bench.ended[guest].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
+    assert states(bench, preempted, trial, other) == "FFF"
+    assert bench.ended[trial].trials == ((700_000_000, 700_000_000, 3, "n1/1*3"),)
     hosts = [HostRecord(name="n1", pool="pool", state="free", cpus=4)]
-    exported, *_, left_out = exportable_of([bench.ended[job] for job in (victim, guest, other)], hosts, "here")
+    exported, *_, left_out = exportable_of([bench.ended[job] for job in (preempted, trial, other)], hosts, "here")
     [rows] = exported.result.schedules
     assert left_out == 0
     assert rows.pieces is not None
@@ -109,12 +109,12 @@ def test_an_emulated_job_that_asks_for_more_memory_than_a_quantum_has_is_returne
     assert (mine[:, 1] == mine[:, 2]).all()
 
 
-@pytest.mark.parametrize("which", ["victim", "guest"])
+@pytest.mark.parametrize("which", ["preempted", "trial"])
 @pytest.mark.parametrize("executor", ["emulated", "process"])
 def test_either_may_be_deleted_meanwhile(which: str, executor: str) -> None:
     bench = Bench(config(executor))
-    victim, guest = with_guest(bench, "sleep 400\n")
-    gone, stays = (victim, guest) if which == "victim" else (guest, victim)
+    preempted, trial = with_trial(bench, "sleep 400\n")
+    gone, stays = (preempted, trial) if which == "preempted" else (trial, preempted)
     bench.do(ALICE, requests.Delete(jobs=(gone,)))
     bench.wait(1)
     if executor == "process":
@@ -128,118 +128,118 @@ def test_either_may_be_deleted_meanwhile(which: str, executor: str) -> None:
     assert states(bench, stays) in ("R", "Q")
 
 
-def test_who_was_suspended_by_a_user_as_well_goes_on_only_when_both_let_him() -> None:
+def test_a_job_that_a_user_suspended_as_well_goes_on_only_when_both_let_it() -> None:
     bench = Bench(config())
-    victim, guest = with_guest(bench)
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="resume"))
-    assert states(bench, victim, guest) == "SR"
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
+    preempted, trial = with_trial(bench)
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="resume"))
+    assert states(bench, preempted, trial) == "SR"
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="suspend"))
     bench.wait(30)
-    assert states(bench, victim, guest) == "SF"
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="resume"))
-    assert states(bench, victim) == "R"
+    assert states(bench, preempted, trial) == "SF"
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="resume"))
+    assert states(bench, preempted) == "R"
     bench.wait(1000)
-    assert states(bench, victim) == "F"
+    assert states(bench, preempted) == "F"
 
 
-def test_the_signal_cont_wakes_nobody_whom_the_policy_has_suspended() -> None:
+def test_the_signal_cont_wakes_no_job_that_the_policy_has_suspended() -> None:
     bench = Bench(config("process"))
-    victim, guest = with_guest(bench)
+    preempted, trial = with_trial(bench)
     bench.outbox.clear()
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="CONT"))
-    assert states(bench, victim, guest) == "SR"
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="CONT"))
+    assert states(bench, preempted, trial) == "SR"
     assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
-    bench.report(Ended(bench.core.find(bench.core.key_of(guest)).file_key, 0, 0))  # type: ignore[union-attr]
+    bench.report(Ended(bench.core.find(bench.core.key_of(trial)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="suspend"))
-    assert states(bench, victim) == "S"
-    bench.do(ALICE, requests.Signal(jobs=(victim,), signal="SIGCONT"))
-    assert states(bench, victim) == "R"
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="suspend"))
+    assert states(bench, preempted) == "S"
+    bench.do(ALICE, requests.Signal(jobs=(preempted,), signal="SIGCONT"))
+    assert states(bench, preempted) == "R"
 
 
 @pytest.mark.parametrize("executor", ["emulated", "process"])
-def test_a_guest_that_is_held_meanwhile_is_held_after_its_quantum(executor: str) -> None:
+def test_a_trial_run_that_is_held_meanwhile_is_held_after_its_quantum(executor: str) -> None:
     bench = Bench(config(executor))
-    _, guest = with_guest(bench, "sleep 100\n")
-    bench.do(ALICE, requests.Hold(jobs=(guest,)))
+    _, trial = with_trial(bench, "sleep 100\n")
+    bench.do(ALICE, requests.Hold(jobs=(trial,)))
     bench.wait(60)
-    assert states(bench, guest) == "H"
-    bench.do(ALICE, requests.Release(jobs=(guest,)))
-    assert states(bench, guest) == "Q"
+    assert states(bench, trial) == "H"
+    bench.do(ALICE, requests.Release(jobs=(trial,)))
+    assert states(bench, trial) == "Q"
 
 
-def test_a_guest_whose_queue_is_stopped_meanwhile_waits_for_it_after_its_quantum() -> None:
+def test_a_job_on_trial_waits_after_its_quantum_for_a_queue_that_was_stopped_meanwhile() -> None:
     bench = Bench(config())
-    victim, guest = with_guest(bench, "sleep 100\n")
+    preempted, trial = with_trial(bench, "sleep 100\n")
     bench.do(ROOT, requests.QueueControl(queues=("batch",), started=False))
     bench.wait(1000)
-    assert states(bench, victim, guest) == "FQ"
+    assert states(bench, preempted, trial) == "FQ"
     bench.do(ROOT, requests.QueueControl(queues=("batch",), started=True))
     bench.wait(100)
-    assert states(bench, guest) == "F"
+    assert states(bench, trial) == "F"
 
 
 @pytest.mark.parametrize("request_of", [requests.Rerun, requests.Delete, requests.Hold])
-def test_a_guest_that_leaves_is_not_started_where_its_quantum_ends(request_of: type[requests.Request]) -> None:
+def test_a_trial_run_that_leaves_is_not_started_when_its_quantum_ends(request_of: type[requests.Request]) -> None:
     """The inner policy starts it in the very pass that ends its trial; what was asked for meanwhile comes before."""
     bench = Bench(config("process"))
-    victim, guest = with_guest(bench, "sleep 400\n")
-    first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
-    bench.do(ALICE, request_of(jobs=(guest,)))  # type: ignore[call-arg]
-    bench.report(Ended(bench.core.find(bench.core.key_of(victim)).file_key, 0, 0))  # type: ignore[union-attr]
+    preempted, trial = with_trial(bench, "sleep 400\n")
+    first = bench.core.find(bench.core.key_of(trial)).file_key  # type: ignore[union-attr]
+    bench.do(ALICE, request_of(jobs=(trial,)))  # type: ignore[call-arg]
+    bench.report(Ended(bench.core.find(bench.core.key_of(preempted)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(100)
     launched = [
         effect.attempt
         for effect in bench.outbox
-        if isinstance(effect, Launch) and bench.core.id_of(effect.key) == guest
+        if isinstance(effect, Launch) and bench.core.id_of(effect.key) == trial
     ]
     assert launched == [1]
     assert (
-        states(bench, victim, guest) == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
+        states(bench, preempted, trial) == {requests.Rerun: "FR", requests.Delete: "FE", requests.Hold: "FH"}[request_of]
     )
     restored = bench.replayed([], state_snapshot.dump(bench.core))
     assert state_snapshot.dump(restored) == state_snapshot.dump(bench.core)
     bench.report(Ended(first, 271, 0))
     bench.wait(1)
-    assert states(bench, guest) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
+    assert states(bench, trial) == {requests.Rerun: "R", requests.Delete: "F", requests.Hold: "H"}[request_of]
 
 
-def test_what_is_being_ended_is_not_stopped_by_a_guest() -> None:
+def test_what_is_being_ended_is_not_stopped_by_a_trial_run() -> None:
     bench = Bench(config("process"))
     ending = bench.submit("sleep 1000\n", resources={"ncpus": "4"})
     bench.wait(600)
     bench.do(ALICE, requests.Delete(jobs=(ending,)))
-    guest = bench.submit("sleep 20\n", resources={"ncpus": "3"})
+    trial = bench.submit("sleep 20\n", resources={"ncpus": "3"})
     bench.wait(1)
-    assert states(bench, ending, guest) == "ER"
+    assert states(bench, ending, trial) == "ER"
     assert not any(isinstance(effect, SendSignal) for effect in bench.outbox)
     bench.report(Ended(bench.core.find(bench.core.key_of(ending)).file_key, 271, 0))  # type: ignore[union-attr]
     bench.wait(1)
-    assert states(bench, ending, guest) == "FR"
+    assert states(bench, ending, trial) == "FR"
 
 
 def test_a_job_that_may_not_be_rerun_gets_no_quantum() -> None:
     bench = Bench(config())
-    victim, job = with_guest(bench, is_rerunnable=False)
-    assert states(bench, victim, job) == "RQ"
+    preempted, job = with_trial(bench, is_rerunnable=False)
+    assert states(bench, preempted, job) == "RQ"
 
 
 def test_processes_are_stopped_by_signals_and_a_returned_attempt_for_good() -> None:
     bench = Bench(config("process"))
-    victim, guest = with_guest(bench)
-    first = bench.core.find(bench.core.key_of(guest)).file_key  # type: ignore[union-attr]
+    preempted, trial = with_trial(bench)
+    first = bench.core.find(bench.core.key_of(trial)).file_key  # type: ignore[union-attr]
     assert any(isinstance(effect, SendSignal) and effect.signal == 19 for effect in bench.outbox)
     bench.outbox.clear()
     bench.wait(60)
-    assert states(bench, victim, guest) == "RQ"
+    assert states(bench, preempted, trial) == "RQ"
     assert [effect.file_key for effect in bench.outbox if isinstance(effect, Stop)] == [first]
     assert any(isinstance(effect, SendSignal) and effect.signal == 18 for effect in bench.outbox)
     # The end of the attempt that was stopped changes nothing.
     bench.report(Ended(first, 271, 0))
-    assert states(bench, guest) == "Q"
-    bench.report(Ended(bench.core.find(bench.core.key_of(victim)).file_key, 0, 0))  # type: ignore[union-attr]
+    assert states(bench, trial) == "Q"
+    bench.report(Ended(bench.core.find(bench.core.key_of(preempted)).file_key, 0, 0))  # type: ignore[union-attr]
     bench.wait(1)
-    assert states(bench, victim, guest) == "FR"
+    assert states(bench, preempted, trial) == "FR"
     assert [effect.attempt for effect in bench.outbox if isinstance(effect, Launch)] == [2]
 
 
@@ -271,7 +271,7 @@ def test_from_journal_and_snapshot_the_same_is_done_again(policy: str) -> None:
 
 
 def test_the_table_of_shadows_counts_a_quantum_for_nothing_and_a_suspension_as_waiting() -> None:
-    """The victim waits 60 s in the middle, the guest 360 s, one quantum among them: as the metrics of a replay say."""
+    """The preempted job waits 60 s in the middle, the trial run 360 s, one quantum among them, as in the metrics of a replay."""
     bench = Bench(config())
     group = group_of(bench, ["easy"])
     bench.submit("sleep 1000\n", resources={"ncpus": "4", "walltime": "3000"})

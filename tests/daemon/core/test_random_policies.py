@@ -1,7 +1,7 @@
-"""Random commands while policies that suspend, try and resize follow each other: nobody is lost, a crash changes nothing.
+"""Random commands while policies that suspend, try and resize follow each other: no job is lost, a crash changes nothing.
 
-Beside :mod:`tests.daemon.core.test_core_properties`: other pools (hosts with memory, classes of jobs), other policies, exchanged
-on the way, and processes, of which the test reports how they end.
+It adds to :mod:`tests.daemon.core.test_core_properties` other pools (hosts with memory, classes of jobs), other policies, which
+are exchanged on the way, and processes, of which the test reports how they end.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ON_ONE_POOL = (
     "scojo:cycle=20,switch=0,short=5,class_by=queue,smart=no", "scojo-groups:cycle=20,switch=2,short=5,class_by=queue",
     "bottom-line:cycle=20,switch=2,short=5,class_by=queue,nodes=50",
 )  # fmt: skip
-"""Policies for the pool whose jobs span hosts; it refuses some others."""
+"""Policies for the pool on which jobs span hosts; it refuses some others."""
 
 ON_HOSTS = (
     "easy", "conservative", "lsf", "sjf-backfill:depth=2", "immediate:inner=easy,protect=0,quantum=10",
@@ -141,7 +141,7 @@ def command(bench: Bench, draw: random.Random) -> None:
 
 
 def end_some(bench: Bench, draw: random.Random) -> None:
-    """Report the ends of attempts, most often of those that were told to end."""
+    """Report the ends of attempts, most often of those that were asked to end."""
     for job in running(bench):
         chance = 0.6 if job.ending else {"R": 0.2, "S": 0.03, "E": 0.6}[job.state.letter]
         if draw.random() < chance:
@@ -149,7 +149,7 @@ def end_some(bench: Bench, draw: random.Random) -> None:
 
 
 def let_all_end(bench: Bench, draw: random.Random) -> None:
-    """Open everything, let everybody go on, and wait."""
+    """Open everything, let every job go on, and wait."""
     bench.do(ROOT, requests.HostControl(hosts=tuple(bench.core.host_places), action="resume"))
     bench.do(ROOT, requests.QueueControl(queues=("batch", "narrow"), started=True))
     for job in list(bench.core.live_jobs()):
@@ -167,7 +167,7 @@ def let_all_end(bench: Bench, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("executor", ["emulated", "process"])
-def test_whatever_is_done_to_whom_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
+def test_whatever_is_done_to_jobs_that_policies_suspend_try_and_resize(pool: str, executor: str) -> None:
     for seed in range(size(12, 40)):
         draw = random.Random(seed)
         bench = bench_of(pool, executor, draw.choice(policies_on(pool)))

@@ -17,7 +17,7 @@ def malleable(memory: str = "0") -> Bench:
 
 
 def test_the_walltime_that_is_used_counts_as_on_the_processors_asked_for() -> None:
-    """An emulated job tells it as one that really runs does, while it runs and when it has ended."""
+    """An emulated job shows it as one that really runs does, while it runs and when it has ended."""
     bench = malleable()
     jobs = [bench.submit("sleep 100\n", resources={"ncpus": "4", "walltime": "150"}) for _ in range(2)]
     bench.wait(60)
@@ -40,32 +40,32 @@ def test_a_resized_job_is_shown_with_the_memory_that_it_holds() -> None:
     assert shown == [("n1/0*2", "(n1:ncpus=2:mem=1gb)"), ("n1/1*2", "(n1:ncpus=2:mem=1gb)")]
 
 
-def test_a_guest_is_shown_with_the_memory_that_its_quantum_has() -> None:
+def test_a_trial_run_is_shown_with_the_memory_that_its_quantum_has() -> None:
     bench = malleable("2GB")
     bench.submit("sleep 400\n", resources={"ncpus": "3", "mem": "1gb", "walltime": "900"})
     bench.wait(1)
-    guest = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
+    trial = bench.submit("sleep 50\n", resources={"ncpus": "1", "mem": "2gb", "walltime": "900"}, used_memory=0)
     bench.wait(1)
-    found = bench.core.find(bench.core.key_of(guest))
+    found = bench.core.find(bench.core.key_of(trial))
     assert found is not None
     assert exec_texts(bench.core, found)[1] == "(n1:ncpus=1:mem=512mb)"
 
 
-def test_who_keeps_fewer_processors_is_counted_without_the_guests() -> None:
+def test_jobs_that_keep_fewer_processors_are_counted_without_the_trial_runs() -> None:
     bench = malleable("2GB")
     for memory, procs in (("1gb", "3"), ("0", "3")):
         bench.submit("sleep 400\n", resources={"ncpus": procs, "mem": memory, "walltime": "900"})
     bench.wait(1)
     fields = {"resources": {"ncpus": "1", "mem": "2gb", "walltime": "900"}, "used_memory": 0}
-    guests = [bench.submit("sleep 50\n", **fields) for _ in range(2)]
+    trials = [bench.submit("sleep 50\n", **fields) for _ in range(2)]
     bench.wait(1)
-    assert [bench.state(guest) for guest in guests] == ["R", "R"]
+    assert [bench.state(trial) for trial in trials] == ["R", "R"]
     said = bench.do(ROOT, requests.PolicySet(policy="easy", is_dry_run=True)).text  # type: ignore[attr-defined]
     assert "2 quanta end and their jobs wait again, 2 jobs keep the fewer processors that they have now" in said
 
 
 def test_a_lost_attempt_is_exported_on_the_processors_that_it_had() -> None:
-    """4 of 4 for 10 s, 2 beside another for 20 s, then run again: the bars do the work that the pieces do."""
+    """4 of 4 for 10 s, 2 next to another job for 20 s, then run again: the bars hold the same work as the execution intervals."""
     bench = malleable()
     fields = {"resources": {"ncpus": "4", "walltime": "150"}}
     first = bench.submit("sleep 100\n", **fields)

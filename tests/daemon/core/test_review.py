@@ -47,7 +47,7 @@ def blocked(bench: Bench, seconds: int = 100) -> str:
     return job
 
 
-def test_the_limit_of_a_user_without_jobs_is_told() -> None:
+def test_the_limit_of_a_user_without_jobs_is_reported() -> None:
     bench = Bench("max_jobs_per_user = 5\n" + EMULATED)
     with pytest.raises(Refusal, match="alice has 0"):
         bench.submit(array="1-10")
@@ -177,7 +177,7 @@ def test_jobs_at_a_limit_have_no_place_to_exchange(bench: Bench) -> None:
     assert error.value.code == "bad-state"
 
 
-def test_exchanging_places_lets_nobody_past_a_limit() -> None:
+def test_exchanging_places_lets_no_job_past_a_limit() -> None:
     bench = Bench(EMULATED + '[[queue]]\nname = "two"\nmax_running = 2\n')
     blocked(bench)
     jobs = [bench.submit("sleep 10\n", queue="two", resources=ALL) for _ in range(4)]
@@ -311,15 +311,15 @@ def test_a_move_is_checked_against_the_owner_and_to_the_same_queue_is_nothing() 
     assert state_snapshot.dump(bench.core) == before
 
 
-def test_accounting_tells_who_deleted(bench: Bench) -> None:
+def test_accounting_names_the_user_that_deleted(bench: Bench) -> None:
     jobs = [bench.submit("sleep 100\n"), bench.submit(array="1-2"), bench.submit(hold="u")]
     bench.make_pass()
     bench.do(ROOT, requests.Delete(jobs=tuple(jobs[:2])))
     bench.do(ALICE, requests.Delete(jobs=(jobs[2],)))
-    told = [
+    requestors = [
         effect.text.partition("@")[0] for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "D"
     ]
-    assert told == ["requestor=root"] * 3 + ["requestor=alice"]
+    assert requestors == ["requestor=root"] * 3 + ["requestor=alice"]
 
 
 def test_a_requeued_job_has_not_started_and_a_held_one_has_no_promise() -> None:

@@ -89,7 +89,7 @@ class DaskCluster:
             self.kill_scheduler()
 
     def config(self, hosts: str = "w[1-2]", *, timeout: int = 60, more: str = "") -> str:
-        """Return a configuration whose pool is this cluster."""
+        """Return a configuration with this cluster as its pool."""
         return f"""
 kill_delay = 1
 [[pool]]

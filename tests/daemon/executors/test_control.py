@@ -106,7 +106,7 @@ def test_supervisor_whose_directory_was_deleted_still_goes(world: World, mark: s
     asyncio.run(go())
 
 
-def test_who_heeds_the_stop_has_the_grace_also_after_its_parent(world: World) -> None:
+def test_a_process_that_heeds_the_stop_has_the_grace_also_after_its_parent(world: World) -> None:
     child = world.base / "child"
     heed = "trap 'sleep 0.4; echo saved > saved; exit 0' TERM; touch up; while :; do sleep 0.05; done"
     child.write_text(heed, encoding="utf-8")

@@ -67,26 +67,26 @@ class Cluster:
 
 
 class Story:
-    """What the core was told, in order; the gate of hosts too."""
+    """What the executor reported to the core, in order; the gate of hosts too."""
 
     def __init__(self, *names: str) -> None:
-        self.told: list[Any] = []
+        self.reports: list[Any] = []
         self.names = names
 
     def hosts(self) -> tuple[Host, ...]:
         return tuple(Host(name, 4, 0, "main") for name in self.names)
 
     def take_down(self, name: str, why: str) -> None:
-        self.told.append(("down", name, why))
+        self.reports.append(("down", name, why))
 
     def bring_up(self, name: str) -> None:
-        self.told.append(("up", name))
+        self.reports.append(("up", name))
 
     def report(self, said: Report) -> None:
-        self.told.append(said)
+        self.reports.append(said)
 
     def ended(self, key: str) -> list[Ended]:
-        return [each for each in self.told if isinstance(each, Ended) and each.key == key]
+        return [each for each in self.reports if isinstance(each, Ended) and each.key == key]
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,7 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
         # Another life of the daemon: what it knows is that all of them were to run.
         async with running(cluster, story, tmp_path, *attempts) as executor:
             await until(lambda: all(story.ended(attempt.key) for attempt in attempts))
-            executor.launch(attempts[3])  # as after a recovery of the core: the end is told again
+            executor.launch(attempts[3])  # as after a recovery of the core: the end is reported again
             await until(lambda: len(story.ended("3.1")) >= 2)
             for attempt in attempts:
                 executor.forget(attempt.key)
@@ -179,7 +179,7 @@ def test_each_attempt_starts_once_and_ends_once_though_questions_and_answers_are
 def test_what_ended_before_it_was_handed_over_again_is_forgotten_there_too(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a restart the worker may tell an end sooner than the daemon has prepared the attempt anew."""
+    """After a restart the worker may report an end before the daemon has prepared the attempt anew."""
     attempt, prepare, may_go_on = made("1.1", "echo done\n"), Track.prepare, threading.Event()
 
     def late(track: Track) -> object:
@@ -220,14 +220,14 @@ def test_a_host_is_down_before_its_attempts_are_lost_and_they_are_never_sent_aga
             await until(lambda: marked(tmp_path).total() == 1)
             cluster.end("a")
             await until(lambda: story.ended("1.1"))
-            down = next(n for n, each in enumerate(story.told) if isinstance(each, tuple) and each[0] == "down")
+            down = next(n for n, each in enumerate(story.reports) if isinstance(each, tuple) and each[0] == "down")
             (end,) = story.ended("1.1")
-            assert down < story.told.index(end)
+            assert down < story.reports.index(end)
             assert (end.status, "host a went down" in end.why) == (LOST, True)
             await until(lambda: not dask_worker._sites)
             cluster.add("a")
-            story.told.clear()
-            await until(lambda: ("up", "a") in story.told)
+            story.reports.clear()
+            await until(lambda: ("up", "a") in story.reports)
             executor.launch(attempt)
             await until(lambda: story.ended("1.1"))
             assert story.ended("1.1")[0].status == LOST
@@ -251,7 +251,7 @@ def test_an_attempt_whose_directory_is_gone_is_lost_and_not_started_again(
         await end_sites(cluster)
         shutil.rmtree(tmp_path / "there")
         (tmp_path / "here" / "1.1" / "exit.json").unlink(missing_ok=True)
-        story.told.clear()
+        story.reports.clear()
         cluster.add("a")
         async with running(cluster, story, tmp_path, attempt):
             await until(lambda: story.ended("1.1"))
@@ -307,7 +307,7 @@ def test_a_long_script_and_a_home_that_is_elsewhere_come_along(tmp_path: Path, m
         async with running(cluster, story, tmp_path) as executor:
             executor.launch(attempt)
             await until(lambda: story.ended("1.1"))
-        assert story.ended("1.1")[0].status == 0, story.told
+        assert story.ended("1.1")[0].status == 0, story.reports
         await end_sites(cluster)
 
     asyncio.run(play())
@@ -339,9 +339,9 @@ def test_an_attempt_of_which_the_loss_cannot_be_recorded_is_not_started_again(
             cluster.end("a")
             await until(lambda: story.ended("1.1"))
             await until(lambda: not dask_worker._sites)
-            story.told.clear()
+            story.reports.clear()
             cluster.add("a")
-            await until(lambda: ("up", "a") in story.told)
+            await until(lambda: ("up", "a") in story.reports)
             monkeypatch.setattr(files, "write_exit", write)
             executor.launch(attempt)  # as after a recovery of the core
             await until(lambda: story.ended("1.1"))
@@ -463,7 +463,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
             (tmp_path / "go").touch()
             await until(lambda: story.ended("1.1"))
         assert [story.ended(key)[0].status for key in ("1.1", "2.1", "3.1")] == [0, NOT_STARTED, 0]
-        assert not [each for each in story.told if isinstance(each, tuple) and each[0] == "down"]
+        assert not [each for each in story.reports if isinstance(each, tuple) and each[0] == "down"]
         await end_sites(cluster)
 
     asyncio.run(play())
@@ -471,7 +471,7 @@ def test_the_trouble_of_one_attempt_is_its_own(
 
 
 @pytest.mark.parametrize("function", ["open_site", "carry_out", "watch"])
-def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
+def test_an_unforeseen_error_takes_the_host_down_and_leaves_nothing_waiting(
     tmp_path: Path, made: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     class Damaged(Cluster):
@@ -490,10 +490,10 @@ def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
         async with running(cluster, story, tmp_path) as executor:
             executor.launch(made("1.1", LASTING))
             await until(lambda: story.ended("1.1"))
-            assert any(each[0] == "down" and "KeyError" in each[2] for each in story.told if isinstance(each, tuple))
+            assert any(each[0] == "down" and "KeyError" in each[2] for each in story.reports if isinstance(each, tuple))
             cluster.is_damaged = False
-            story.told.clear()
-            await until(lambda: ("up", "a") in story.told)
+            story.reports.clear()
+            await until(lambda: ("up", "a") in story.reports)
             executor.launch(made("2.1"))
             await until(lambda: story.ended("2.1"))
             assert story.ended("2.1")[0].status == 0
@@ -502,7 +502,7 @@ def test_what_nobody_foresaw_takes_the_host_down_and_leaves_nothing_waiting(
     asyncio.run(play())
 
 
-def test_looking_at_the_workers_goes_on_after_what_nobody_foresaw(
+def test_looking_at_the_workers_goes_on_after_an_unforeseen_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
@@ -516,7 +516,7 @@ def test_looking_at_the_workers_goes_on_after_what_nobody_foresaw(
 
             monkeypatch.setattr(cluster, "workers", damaged)
             cluster.add("a")
-            await until(lambda: ("up", "a") in story.told)
+            await until(lambda: ("up", "a") in story.reports)
             assert cluster.workers == workers  # the look that was damaged has been
         await end_sites(cluster)
 

@@ -53,7 +53,7 @@ def beating(path: Path) -> str:
 
 
 def is_alive(path: Path) -> bool:
-    """Tell whether the last writer of a file lives."""
+    """Return whether the last writer of a file lives."""
     number = path.read_text(encoding="ascii").split()[-1]
     return Path(f"/proc/{number}").exists()
 
@@ -237,7 +237,7 @@ def test_a_worker_that_cannot_be_the_host_is_said_and_left_alone(cluster: DaskCl
     assert daemon.until(job, "FX").exit_status == 0
 
 
-def test_an_address_that_nobody_answers_is_said_in_one_line(tmp_path: Path) -> None:
+def test_an_address_that_does_not_answer_is_reported_in_one_line(tmp_path: Path) -> None:
     (block,) = [block for block in blocks_of(ROOT / "docs" / "how-to" / "dask-workers.md") if 'executor = "dask"' in block.text]
     text = block.text.replace("tcp://head:8786", "tcp://127.0.0.1:9")
     daemon = Daemon(tmp_path, config=text)

@@ -51,10 +51,10 @@ def test_dev_null_is_left_alone_and_old_text_is_replaced(world: World) -> None:
     ],
 )
 def test_what_is_not_a_regular_file_is_refused_by_name(world: World, what: str, kind: str, word: str) -> None:
-    victim, path = world.base / "victim", world.base / "target"
-    victim.write_text("precious", encoding="utf-8")
+    precious, path = world.base / "precious", world.base / "target"
+    precious.write_text("precious", encoding="utf-8")
     if kind == "link":
-        path.symlink_to(victim)
+        path.symlink_to(precious)
     elif kind == "dangling":
         path.symlink_to(world.base / "nothing")
     elif kind == "fifo":
@@ -67,7 +67,7 @@ def test_what_is_not_a_regular_file_is_refused_by_name(world: World, what: str, 
     assert name in end.why
     assert word in end.why
     assert what in end.why
-    assert world.text("victim") == "precious"
+    assert world.text("precious") == "precious"
     assert not (world.base / "ran").exists()
     assert not (world.base / "nothing").exists()
     other = world.text("1.1.e" if what == "output" else "1.1.o")
@@ -129,7 +129,7 @@ def test_a_file_of_another_user_gets_nothing_whatever_the_kernel_protects(world:
     assert not (world.base / "ran").exists()
 
 
-def test_what_cannot_be_delivered_is_told_and_kept(world: World) -> None:
+def test_what_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
     lost = world.base / "no" / "where"
     end = world.run(SAY, output=str(lost))
     assert (end.status, end.why) == (0, "")
@@ -148,13 +148,13 @@ def test_what_cannot_be_delivered_is_told_and_kept(world: World) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "device"])
 def test_what_the_job_puts_in_place_of_its_output_is_not_written_to(world: World, kind: str) -> None:
-    victim, path = world.base / "victim", world.base / "1.1.o"
-    victim.write_text("precious", encoding="utf-8")
-    how = {"link": f"ln -s {victim} {path}", "fifo": f"mkfifo {path}", "device": f"ln -s /dev/full {path}"}[kind]
+    precious, path = world.base / "precious", world.base / "1.1.o"
+    precious.write_text("precious", encoding="utf-8")
+    how = {"link": f"ln -s {precious} {path}", "fifo": f"mkfifo {path}", "device": f"ln -s /dev/full {path}"}[kind]
     end = world.run(f"{how}; {SAY}")
     assert end.status == 0
     assert str(path) in end.undelivered
-    assert world.text("victim") == "precious"
+    assert world.text("precious") == "precious"
     assert kept(world) == {"1.1.OU": "out\n"}
 
 

@@ -56,12 +56,12 @@ def test_every_attempt_runs_once_and_its_end_is_known_though_the_daemon_is_kille
     assert driver.returncode == 0
     ends = [msgspec.json.decode(line, type=Ended) for line in (world.base / "ends").read_bytes().splitlines()]
     assert {end.key: end.status for end in ends} == wanted
-    assert all(wanted[end.key] == end.status for end in ends)  # told twice, told the same
+    assert all(wanted[end.key] == end.status for end in ends)  # an end that is reported twice is the same
     assert sorted(world.text("ran").split()) == sorted(wanted)
 
 
 def only_unmarked_orphans_are_left(mark: str, has_group: bool) -> None:
-    """Without a control group and without the supervisor, an orphan that shed its environment cannot be told."""
+    """Without a control group and without the supervisor, an orphan that shed its environment cannot be recognised."""
     left = named(mark)
     assert len(left) <= (0 if has_group else 1)
     for pid in left:
@@ -157,7 +157,7 @@ def test_what_ended_while_no_daemon_was_there_is_reported_until_it_is_forgotten(
     assert os.listdir(world.root) == ["events"]
 
 
-def test_what_nobody_expects_is_killed_and_removed(world: World, mark: str) -> None:
+def test_what_is_not_expected_is_killed_and_removed(world: World, mark: str) -> None:
     async def before() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", stubborn(world, mark)))
@@ -325,7 +325,7 @@ def test_number_of_a_process_that_is_gone_never_hits_another() -> None:
         assert first.poll() is None
         assert processes.signal_process(first.pid, start, signal.SIGKILL)
     while _start_of_new() == start:
-        pass  # within one tick (10 ms) of the clock, two processes cannot be told apart by it
+        pass  # within one tick (10 ms) of the clock, it cannot distinguish two processes
     hits = 0
     for _ in range(50):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A job that gets another number of processors: its file says so, its processes are told, its walltime runs slower."""
+"""A job that gets another number of processors: its file says so, its processes get a signal, its walltime runs slower."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ echo unharmed
 """
 
 
-def test_a_job_is_told_how_many_processors_it_has(world: World) -> None:
+def test_a_job_learns_how_many_processors_it_has(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", COUNTING, procs=4, direct="o"))

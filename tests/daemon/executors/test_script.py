@@ -108,7 +108,7 @@ def test_only_three_descriptors_a_session_of_its_own_and_default_signals(world: 
     assert [int(line.split()[1], 16) & ~own_to_glibc for line in world.text("2.1.o").splitlines()] == [0, 0]
 
 
-def test_without_its_directory_a_job_runs_in_the_root_and_is_told(world: World) -> None:
+def test_without_its_directory_a_job_runs_in_the_root_and_its_output_says_so(world: World) -> None:
     assert world.run("pwd; echo $PBS_JOBDIR", directory="/no/such/place").status == 0
     assert world.text("1.1.o") == "/\n/\n"
     assert "/no/such/place" in world.text("1.1.e")
@@ -292,7 +292,7 @@ echo "profile read" >&2
 
 
 def home_of(folder: Path, name: str, text: str = PROFILE) -> dict[str, str]:
-    """Return an environment whose home has a profile file of that name."""
+    """Return an environment with a home that has a profile file of that name."""
     (folder / name).write_text(text, encoding="utf-8")
     return {"HOME": str(folder), "PATH": "/opt/ours:/usr/bin:/bin"}
 

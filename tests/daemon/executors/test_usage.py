@@ -1,4 +1,4 @@
-"""What a job uses is measured over all its processes, told while it runs, and held to what it asked for."""
+"""What a job uses is measured over all its processes, reported while it runs, and limited to what it asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_peak_between_two_looks_counts(world: World) -> None:
     assert end.used["mem"] > 40 * MEGABYTE
 
 
-def test_processor_time_counts_who_runs_and_who_has_ended(world: World) -> None:
+def test_processor_time_counts_processes_that_run_and_that_have_ended(world: World) -> None:
     end = world.run(f"{WORK}; {WORK} & {WORK}; wait")
     assert 1.5 <= end.used["cput"] < 4.0
     assert end.used["mem"] > MEGABYTE
@@ -68,7 +68,7 @@ def test_a_process_limit_counts_each_for_itself(world: World) -> None:
     assert world.run(script, limits={"pcput": 3.0}).status == 0
 
 
-def test_what_a_running_job_uses_is_told_and_survives_its_supervisor(world: World) -> None:
+def test_what_a_running_job_uses_is_reported_and_survives_its_supervisor(world: World) -> None:
     async def go() -> None:
         async with world.running() as executor:
             executor.launch(world.attempt("1.1", HOLD.format(1, 60)))

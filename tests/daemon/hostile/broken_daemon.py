@@ -1,7 +1,7 @@
 """A daemon with bugs of every kind, for the tests of what it does about them; started as ``python -m`` with ``qbatch``'s words.
 
-``message`` leaves the state in pieces and raises; ``trail`` raises; a pass that takes in a job named ``poison`` raises, and so
-does the report of the end of one named ``bad-end``; an attempt of one named ``no-start`` cannot be made.
+``message`` leaves an inconsistent state and raises; ``trail`` raises.  A pass that takes in a job named ``poison`` raises, and so
+does the report of the end of one named ``bad-end``.  An attempt of one named ``no-start`` cannot be made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Requests with valid verbs and fields whose values are hostile: drawn from a seed, so that a death can be repeated.
+"""Requests with valid verbs and fields and hostile values: drawn from a seed, so that a death can be repeated.
 
-Every field of every verb has values of its own: some that a handler takes (so that the state grows rich), some of the
-right type that no handler should take, and now and then one of another type.
+Every field of every verb has values of its own.  Some are values that a handler takes, so that the state grows rich; some are of
+the right type but no handler should take them; now and then one is of another type.
 """
 
 from __future__ import annotations

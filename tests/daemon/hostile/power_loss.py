@@ -1,9 +1,9 @@
 """A disk that forgets: from a trace of system calls, what would be in a directory had the power gone at a moment.
 
-The model is the strict one of POSIX.  Of a file only what was synced survives; a name that was made, changed or removed survives
-once its directory was synced, and so does a directory's own: what lies in one that did not survive is lost.  All processes that
-the trace follows write to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that was not synced
-survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
+The model is the strict one of POSIX.  Of a file only what was synced survives.  A name that was made, changed or removed survives
+once its directory was synced; so does the name of a directory.  What lies in a directory that did not survive is lost.
+All processes that the trace follows write to the one disk, supervisors and jobs too.  ``chance``: with a seed, each write that
+was not synced survives or not as it falls, in pieces of 512 bytes: disks keep no order among them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Directory(File):
 
 
 class Disk:
-    """The files of one directory tree, as a trace tells of them."""
+    """The files of one directory tree, as a trace shows them."""
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)
@@ -84,7 +84,7 @@ class Disk:
         self._places: dict[str, int] = {}
 
     def take(self, call: str, words: str, result: int) -> bool:
-        """Take a system call that has returned; tell whether it was a sync."""
+        """Take a system call that has returned; return whether it was a sync."""
         if call == "sendto":
             self.replies += r"\x22\x69\x64\x22" in words  # "id"
             return False
@@ -167,7 +167,7 @@ class Disk:
         }
 
     def _is_reached(self, path: str, kept: dict[str, File]) -> bool:
-        """Tell whether every directory on the way to a path is there."""
+        """Return whether every directory on the way to a path is there."""
         while (path := os.path.dirname(path)) != self.root:
             if not isinstance(kept.get(path), Directory):
                 return False

@@ -1,4 +1,4 @@
-"""A daemon on a machine whose clock is wrong by as many seconds as the file ``shift`` says; started as ``python -m`` with
+"""A daemon on a machine with a clock that is wrong by as many seconds as the file ``shift`` holds; started as ``python -m`` with
 the words of ``qbatch``."""
 
 from __future__ import annotations

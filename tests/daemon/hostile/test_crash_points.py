@@ -35,7 +35,7 @@ def verify(daemon: Daemon, said: list[tuple[str, str, str]]) -> list[str]:
     """Return what was acknowledged and is not there."""
     found = all_jobs(daemon, subjobs=True)
     whole = all_jobs(daemon)
-    done = {name: told for what, name, told in said if what == "done"}
+    done = {name: detail for what, name, detail in said if what == "done"}
     problems = [f"{name}: job {job} is not there" for name, job in done.items() if job and job not in whole]
     if "hold three" in done and "release three" not in {name for _, name, _ in said}:
         problems += [] if whole["3.qbatch"].hold != "n" else ["the hold of 3 is gone"]
@@ -50,7 +50,7 @@ def verify(daemon: Daemon, said: list[tuple[str, str, str]]) -> list[str]:
     asked = {name for what, name, _ in said if what == "asked"}
     names = {job.name for job in whole.values()}
     problems += [
-        f"{name} is there, but nobody asked for it" for name in names & {"last", "big", "many"} if name not in asked
+        f"{name} is there, but no client asked for it" for name in names & {"last", "big", "many"} if name not in asked
     ]
     return problems
 
@@ -108,8 +108,8 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     assert lived(directory, ("-y", "-s", "200", "-e", f"trace={','.join(names)}")) == (False, [])
     by_thread: Counter[tuple[str, str]] = Counter()
     for line in (directory / "strace").read_text(encoding="utf-8", errors="replace").splitlines():
-        thread, _, told = line.partition(" ")
-        name, _, given = told.strip().partition("(")
+        thread, _, rest = line.partition(" ")
+        name, _, given = rest.strip().partition("(")
         by_thread[thread, name] += 1
         for file in ("qbatch.db", "committed"):
             by_thread[thread, f"{name} {file}"] += re.search(f"/state/{re.escape(file)}[>\"]", given) is not None

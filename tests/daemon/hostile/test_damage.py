@@ -1,4 +1,4 @@
-"""A damaged store: told at the start, with the way out; never an empty server, never less than was acknowledged."""
+"""A damaged store: the start reports it with the way out; never an empty server, never less than was acknowledged."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_damage_is_told_with_the_way_out(tmp_path: Path, model: tuple[Path, Jobs], what: str) -> None:
+def test_damage_is_reported_with_the_way_out(tmp_path: Path, model: tuple[Path, Jobs], what: str) -> None:
     daemon = copy_of(model, tmp_path / "d")
-    if what.startswith("zeroed"):  # as long as the WAL holds the first page, nobody reads the one in the database
+    if what.startswith("zeroed"):  # as long as the WAL holds the first page, the one in the database is not read
         daemon.start().kill(signal.SIGTERM)
     DAMAGE[what](daemon.state)
     code, said = start_of(daemon)
@@ -127,7 +127,7 @@ def test_flipped_bytes_are_noticed_or_change_nothing(tmp_path: Path, model: tupl
             served += 1
             try:
                 found = all_jobs(daemon, subjobs=True)
-            except Refusal as error:  # told when it is read
+            except Refusal as error:  # reported when it is read
                 if "damaged" not in str(error):
                     raise
             else:

@@ -177,7 +177,7 @@ def test_a_daemon_starts_on_a_full_disk_and_takes_no_submission(tmp_path: Path) 
         assert daemon.kill(signal.SIGTERM) == 0
 
 
-def test_a_second_daemon_on_the_directory_ends_with_75_and_harms_nobody(tmp_path: Path) -> None:
+def test_a_second_daemon_on_the_directory_ends_with_75_and_does_no_harm(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=EMULATED).start() as daemon:
         job = daemon.submit("sleep 600\n")
         inode = os.stat(daemon.socket).st_ino

@@ -1,4 +1,4 @@
-"""Frames that no client of ours sends, and clients that behave as none of ours does: nobody else notices."""
+"""Frames that no client of ours sends, and clients that behave as none of ours does: no other client notices."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_a_nasty_frame_is_answered_and_the_next_one_too(daemon: Daemon, what: st
 
 
 @pytest.mark.parametrize("head", [b"\0\0\0\0", b"\xff\xff\xff\xff", b"GET ", b"\x00\x10\x00\x01"])
-def test_a_length_that_is_too_great_is_told_before_the_end(daemon: Daemon, head: bytes) -> None:
+def test_a_length_that_is_too_great_is_reported_before_the_end(daemon: Daemon, head: bytes) -> None:
     with Raw(daemon.socket) as raw:
         raw.socket.sendall(head)
         reply = raw.receive()

@@ -106,7 +106,7 @@ def test_no_job_is_lost_or_started_twice_though_daemon_and_supervisors_are_kille
     )
     assert (lost, twice, again, never, wrong) == ([], [], [], [], [])
     for job in hit:
-        # Lost: told so, and run again where it may be; or it had ended already when its supervisor was killed.
+        # Lost: reported so, and run again where it may be; or it had ended already when its supervisor was killed.
         # A script that has not yet become itself still has its supervisor's name: it may have been hit instead.
         was_over = job.exit_status in (random_code(job.name[1:]), 256 + signal.SIGKILL) and job.attempt == 1
         assert was_over or (job.attempt > 1) == job.is_rerunnable, job

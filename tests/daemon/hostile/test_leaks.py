@@ -109,4 +109,4 @@ def test_waits_that_are_given_up_are_forgotten(until_what: str) -> None:
         await asyncio.wait([stays])
 
     asyncio.run(go())
-    assert not any(waiters._tables.values())  # no job that nobody waits for is kept in mind
+    assert not any(waiters._tables.values())  # no job for which no client waits is remembered

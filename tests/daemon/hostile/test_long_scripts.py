@@ -1,4 +1,4 @@
-"""Scripts of up to 100 MB: they run, they survive a crash, nothing in the daemon grows with them, nobody can misuse their way."""
+"""Scripts of up to 100 MB: they run and survive a crash; nothing in the daemon grows with them, no user can misuse uploads."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_long_script_that_waits_is_there_after_a_crash(tmp_path: Path) -> None
             time.sleep(0.05)
 
 
-def test_who_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
+def test_a_user_that_names_a_script_must_have_sent_it(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with Daemon(tmp_path / "d", config=EMULATED).start() as daemon, ClientSession(daemon.socket) as session:
         digest = hashlib.sha256(b"x").hexdigest()
@@ -128,13 +128,13 @@ def test_what_no_job_names_goes(tmp_path: Path) -> None:
         place.require(digests[1])
 
 
-def test_the_room_of_a_user_holds_for_all_pieces_and_for_that_user_only(
+def test_the_space_of_a_user_holds_for_all_pieces_and_for_that_user_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scripts, "MOST_BYTES", 1000)
     place = Scripts(tmp_path / "scripts", set)
     uploads = [f"{number:012x}" for number in range(5)]
-    for upload in uploads[:4]:  # each begins while there is room
+    for upload in uploads[:4]:  # each begins while there is space
         place.append(7, upload, 0, b"x" * 100)
     for upload in uploads[:3]:
         place.append(7, upload, 100, b"x" * 200)

@@ -1,4 +1,4 @@
-"""Who may do what: every verb as its owner, another user, root, an operator, a manager and nobody, over a shared socket."""
+"""Permissions: every verb as the owner, another user, root, an operator, a manager and a user without a name, over one socket."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_every_verb_is_in_both_tables() -> None:
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_every_verb_as_everybody(daemon: Daemon, who: str) -> None:
+def test_every_verb_as_every_user(daemon: Daemon, who: str) -> None:
     submitted(daemon)
     verbs = [verb for verb in MATRIX if verb != "Shutdown" or who not in MANAGE]
     requests = [request_of(daemon, verb) for verb in verbs]
@@ -126,7 +126,7 @@ def test_every_verb_as_everybody(daemon: Daemon, who: str) -> None:
     assert wrong == []
 
 
-def test_nobody_without_a_name_is_who_the_socket_says(daemon: Daemon) -> None:
+def test_a_user_without_a_name_is_the_one_that_the_socket_names(daemon: Daemon) -> None:
     (hello,) = ask(daemon, 65534, {"verb": "hello"})
     assert hello["result"]["role"] == "user"
     (hello,) = ask(daemon, 4242, {"verb": "hello"})
@@ -152,19 +152,19 @@ def test_what_a_message_says_of_its_sender_is_refused(daemon: Daemon) -> None:
 
 
 def test_what_a_user_may_not_by_a_detour(daemon: Daemon) -> None:
-    victim = submitted(daemon, hold="u")
+    another = submitted(daemon, hold="u")
     secret = submitted(daemon, hold="u", variables={"TOKEN": "hunter2"}, submit_arguments="-v TOKEN=hunter2")
     spec = {"script": "x", "hold": "u"}
     replies = ask(
         daemon, OTHER,
-        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{victim}"}},  # would hold another's job
+        {"verb": "submit", "spec": {**spec, "depend": f"beforeok:{another}"}},  # would hold another's job
         {"verb": "submit", "spec": {**spec, "hold": "s"}},
-        {"verb": "delete", "jobs": [victim], "is_forced": True, "with_history": True},
-        {"verb": "order", "first": victim, "second": secret},
-        {"verb": "hold", "jobs": [victim], "kinds": "o"},
+        {"verb": "delete", "jobs": [another], "is_forced": True, "with_history": True},
+        {"verb": "order", "first": another, "second": secret},
+        {"verb": "hold", "jobs": [another], "kinds": "o"},
     )  # fmt: skip
     assert [is_refused(reply) for reply in replies] == [True] * 5, replies
-    assert all_jobs(daemon)[victim].hold == "u"
+    assert all_jobs(daemon)[another].hold == "u"
     (own,) = ask(daemon, OWNER, {"verb": "job-status", "jobs": [secret]})
     assert "hunter2" in json.dumps(own)
     asked = [{"verb": "job-status", "jobs": [secret]}, {"verb": "job-status"}, {"verb": "trail", "job": secret},

@@ -42,7 +42,7 @@ NAMES = {"1": "first", "2": "second", "3": "third"}
 def recorded(
     directory: Path, config: str, asked: Iterable[tuple[str, Request, type]], *options: str
 ) -> list[tuple[str, str, str]]:
-    """Carry operations out under a trace of what is written; return what the client was told, in order."""
+    """Carry operations out under a trace of what is written; return what the client asked and was answered, in order."""
     directory.mkdir(mode=0o700)
     daemon = Daemon(directory, *options, config=config)
     daemon.state.mkdir(mode=0o700)
@@ -55,8 +55,8 @@ def recorded(
     return said
 
 
-def told_until(said: list[tuple[str, str, str]], replies: int) -> list[tuple[str, str, str]]:
-    """Return what the client had been told after so many replies; what it had asked for counts as asked."""
+def received_until(said: list[tuple[str, str, str]], replies: int) -> list[tuple[str, str, str]]:
+    """Return what the client had read after so many replies; what it had asked for counts as asked."""
     answers = [place for place, (what, _, _) in enumerate(said) if what != "asked"]
     last = answers[min(replies, len(answers)) - 1] if replies > 0 else -1
     return [each for place, each in enumerate(said) if place <= last or each[0] == "asked"]
@@ -100,8 +100,8 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_any_sync(tmp_path: Pa
                 for chance in chances:
                     points += 1
                     replies = disk.replies - FIRST_REPLIES
-                    told = told_until(said, replies)
-                    found = problems_of(again, disk.after_loss(chance), partial(verify, said=told))
+                    received = received_until(said, replies)
+                    found = problems_of(again, disk.after_loss(chance), partial(verify, said=received))
                     problems += [f"sync {syncs}, {replies} replies: {each}" for each in found]
         disk.take(call, words, result)
     print(f"{syncs} syncs, {points} losses of power, {disk.replies} replies, {len(problems)} bad")
@@ -128,15 +128,15 @@ def test_what_supervisors_wrote_survives_a_loss_of_power_and_no_script_runs_twic
             points += 1
             for seed in range(SEEDS):
                 left = disk.after_loss(random.Random(f"{points}-{seed}") if seed else None)
-                told = told_until(said, disk.replies - FIRST_REPLIES)
-                found = [] if ("done", "upload", "") not in told or script.search(" ".join(left)) else ["the script is gone"]
+                received = received_until(said, disk.replies - FIRST_REPLIES)
+                found = [] if ("done", "upload", "") not in received or script.search(" ".join(left)) else ["the script is gone"]
                 for path, job in [(path, match[1]) for path in disk.names if (match := attempt.fullmatch(path))]:
                     is_over = call == "rename" and f'"{_hidden(path)}"' in words
                     found += _lacking(left, path.removeprefix(disk.root), int(job), NAMES[job] in began, is_over)
                 if points % BOOTED == 0 and not found:
                     boots += 1
                     mark.write_text(began, encoding="utf-8")
-                    found = problems_of(again, left, partial(_went_on, said=told, mark=mark))
+                    found = problems_of(again, left, partial(_went_on, said=received, mark=mark))
                 problems += [f"call {points} ({call}), begun {began.split()}: {each}" for each in found]
         if call == "write" and str(mark) in words:
             began += f"{list(NAMES.values())[len(began.split())]}\n"

@@ -43,18 +43,18 @@ def test_too_few_descriptors_refuse_connections_and_delay_jobs_but_lose_nothing(
     nowhere, base = {"output": "/dev/null", "error": "/dev/null"}, descriptors(daemon)
     with daemon.session() as session:
         crowd = [Raw(daemon.socket, 60.0) for _ in range(2 * DESCRIPTORS)]
-        # Each is served or told; whoever was there before is served on.
-        told = [raw.ask({"verb": "hello", "id": 1}) for raw in crowd[: DESCRIPTORS // 4]]
-        assert all(reply is not None and "result" in reply for reply in told)
+        # Each is served or refused; clients that were connected before are still served.
+        replies = [raw.ask({"verb": "hello", "id": 1}) for raw in crowd[: DESCRIPTORS // 4]]
+        assert all(reply is not None and "result" in reply for reply in replies)
         most = DESCRIPTORS // 2
-        until(lambda: len(answered(crowd)) >= len(crowd) - most, "an answer to whom there is no room for")
+        until(lambda: len(answered(crowd)) >= len(crowd) - most, "an answer to those for which there are no descriptors")
         refused = [reply for raw in answered(crowd) if (reply := raw.receive()) is not None]
         assert {reply["error"]["code"] for reply in refused} == {"busy"}
         assert session.ask(ServerStatus(), ServerRecord).total == 0
         for raw in crowd:
             raw.close()
     # Those that left before they were accepted are accepted still, and kept for two seconds as half open.
-    until(lambda: time.sleep(3.0) or descriptors(daemon) <= base + 3, "room for new connections")
+    until(lambda: time.sleep(3.0) or descriptors(daemon) <= base + 3, "free descriptors for new connections")
     # More jobs run at once than there are descriptors to watch them: the others start as it goes on.
     jobs = [daemon.submit(f"sleep 1\nexit {number % 4}\n", **nowhere) for number in range(size(64, 200))]
     for number, job in enumerate(jobs):
@@ -111,7 +111,7 @@ def test_one_client_that_asks_for_everything_at_once_does_not_starve_the_others(
             for thread in threads:
                 thread.join(60)
         print(f"one greedy client: p99 of the others {base * 1e3:.1f} -> {worse * 1e3:.1f} ms")
-        assert worse < size(5.0, 0.5)  # a turn of one client ends; its next one comes after everybody else's
+        assert worse < size(5.0, 0.5)  # a turn of one client ends; its next one comes after those of all other clients
         assert job in all_jobs(daemon)
 
 

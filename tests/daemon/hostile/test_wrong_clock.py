@@ -16,7 +16,7 @@ HOUR, DAY, YEAR = 3600, 86_400, 365 * 86_400
 
 
 class Shifted(Daemon):
-    """A daemon on a machine whose clock is wrong (:mod:`tests.daemon.hostile.shifted_daemon`)."""
+    """A daemon on a machine with a wrong clock (:mod:`tests.daemon.hostile.shifted_daemon`)."""
 
     def command(self, state: Path | None = None) -> list[str]:
         """Return the command that serves under the wrong clock."""

@@ -56,7 +56,7 @@ def settled_rss(daemon: Daemon) -> int:
 
 
 class Raw:
-    """A connection that sends whatever it is told to."""
+    """A connection that sends whatever the test asks it to send."""
 
     def __init__(self, path: str, seconds: float = 30.0) -> None:
         self.socket = socket.socket(socket.AF_UNIX)

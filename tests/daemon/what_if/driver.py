@@ -1,4 +1,4 @@
-"""Reality for shadows: a bench whose jobs really run for times that nobody is told before they have ended."""
+"""Reality for what-if policies: a bench with jobs of which the real run times are unknown until they have ended."""
 
 from __future__ import annotations
 

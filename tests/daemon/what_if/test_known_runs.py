@@ -62,7 +62,7 @@ def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, see
     shadow, mirror = group.runs[policy].core, group.replica.core
     assert not group.failed
     assert fates(mirror) == fates(shadow)
-    # The tables differ in who decides, and in nothing else.
+    # The tables differ in the policy that decides, and in nothing else.
     real, other = group.report().policies
     assert (real.is_real, other.is_real) == (True, False)
     names = [name for name in real.__struct_fields__ if name != "is_real"]

@@ -170,7 +170,7 @@ def test_jobs_that_really_run_are_provisional_until_they_have_ended(tmp_path: Pa
         assert said.policies[1].wait_mean_s < said.policies[0].wait_mean_s  # type: ignore[operator]
 
 
-def test_what_is_followed_is_told_to_subscribers(tmp_path: Path) -> None:
+def test_what_is_followed_is_sent_to_subscribers(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=emulated()) as daemon, daemon.session() as session:
         events = session.events()
         daemon.run("qbatch", "shadow", "set", "fcfs")
@@ -248,7 +248,7 @@ def test_the_key_of_the_configuration_is_checked_with_its_line(value: str, text:
 
 
 def test_a_caller_that_leaves_while_shadows_are_set_stops_no_commit(tmp_path: Path) -> None:
-    """What is committed first comes to its end: a commit that nobody counted would have its number twice in the journal."""
+    """What is committed first comes to its end: a commit that was not counted would have its number twice in the journal."""
     submission = encode(msgspec.json.encode(Submit(id=1, spec=Spec(script="sleep 1\n"))))
     with Daemon(tmp_path, config=emulated()) as daemon:
         for number in range(60):

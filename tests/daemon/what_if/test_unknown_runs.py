@@ -47,7 +47,7 @@ def story(real: str, seed: int, steps: int) -> Bench:
     for _ in range(steps):
         with contextlib.suppress(Refusal):
             plain_step(bench, draw)
-    for job in list(bench.core.live_jobs()):  # who is held for ever in reality may have run in shadow: nobody will know
+    for job in list(bench.core.live_jobs()):  # one that is held for ever may have run under a what-if policy
         bench.do(ROOT, requests.Release(jobs=(bench.core.id_of(job.key),), kinds="uos"))
     return bench
 
@@ -127,7 +127,7 @@ def test_the_policy_of_reality_is_never_provisional(policy: str, seed: int, step
 def test_whatever_is_done_to_jobs_the_shadow_goes_on_and_gets_there(
     policy: str, real: str, seed: int, steps: int
 ) -> None:
-    """Deletions, reruns, signals, lost hosts: nothing is left behind once reality has nothing left to tell."""
+    """Deletions, reruns, signals, lost hosts: nothing is left behind once no more events of the real jobs come."""
     draw = random.Random(seed)
     bench = bench_of(real, "process")
     group = group_of(bench, [policy])
@@ -160,7 +160,7 @@ def test_a_provisional_number_becomes_the_settled_one() -> None:
     bench.submit(resources={"select": "1:ncpus=4", "walltime": "80"}, runtime=60 * SECOND)
     bench.wait(20)
     group.follow(bench.journal, bench.now)
-    # EASY has started the third at once; reality, first come first served, has not: how long it runs nobody knows.
+    # EASY has started the third at once; reality, first come first served, has not: how long it runs is unknown.
     real, easy = present(group).policies
     assert (real.started, easy.started, easy.ended) == (1, 2, 0)
     assert easy.provisional == 1
@@ -225,7 +225,7 @@ def test_a_policy_that_resizes_is_followed_by_the_work_that_real_jobs_have_done(
     bench.wait(150)
     group.follow(bench.journal, bench.now)
     assert group.report().policies[1].ended == 0
-    assert not shadow.is_settled  # how long the second runs nobody knows yet
+    assert not shadow.is_settled  # how long the second runs is not known yet
     place = len(bench.journal)
     bench.wait(51)
     group.follow(bench.journal[place:], bench.now)

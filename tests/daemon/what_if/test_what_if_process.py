@@ -1,4 +1,4 @@
-"""The process of the shadows, without a daemon around it: what it is told, when it is given up."""
+"""The process of the what-if policies, without a daemon around it: what it is sent, when it is given up."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Service:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.told = 0
+        self.sent = 0
         self.event_stream = EventStream(self._count)
         self.pass_driver = self
 
     def _count(self) -> list[Any]:
-        self.told += 1
+        self.sent += 1
         return []
 
     @property
@@ -64,7 +64,7 @@ async def so(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_falls_behind_is_given_up_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows_module, "MOST_UNREAD", 200_000)
     bench = bench_of("fcfs")
 
@@ -86,7 +86,7 @@ def test_a_child_that_falls_behind_is_given_up_and_nobody_waits_for_it(monkeypat
     run(story, bench)
 
 
-def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_only_passes_is_sent_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows_module, "HEARTBEAT", 0.1)
     monkeypatch.setattr(shadows_module, "SELDOM", 0.1)
     bench = bench_of("fcfs")
@@ -98,7 +98,7 @@ def test_time_that_only_passes_is_told_too(monkeypatch: pytest.MonkeyPatch) -> N
         await so(lambda: shadows.table().made == 107 * SECOND)
         assert shadows.table().since == 100 * SECOND
         assert [row.utilisation for row in shadows.table().policies] == [0, 0, 0]
-        assert service.told >= 2
+        assert service.sent >= 2
         shadows.begin([])
         assert (shadows.process, shadows.policies, shadows.table().policies) == (None, (), ())
 

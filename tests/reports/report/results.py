@@ -29,7 +29,7 @@ def write_small(folder: Path, seed: int = 1, /, *, clock=KTH_CLOCK, **facts) -> 
 
 
 def write_evil(folder: Path) -> str:
-    """Write a result whose names are attacks."""
+    """Write a result in which the names are attacks."""
     work = small_work().changed(name=f"/logs/{EVIL}")
     facts = {"command": ["qbatch", "replay", EVIL], "seed": 1, "options": {EVIL: EVIL}}
     facts["log"] = {"name": f"/logs/{EVIL}", "sha256": EVIL, "notes": [EVIL]}

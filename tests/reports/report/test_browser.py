@@ -89,9 +89,9 @@ class Open:
     def shown(self) -> dict[str, float]:
         """What the chart says of itself, after the next frame."""
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        told = self.page.eval_on_selector(CANVAS, "canvas => ({ ...canvas.dataset })")
+        dataset = self.page.eval_on_selector(CANVAS, "canvas => ({ ...canvas.dataset })")
         return {
-            name: float(value) if name not in ("policy", "colour", "job") else value for name, value in told.items()
+            name: float(value) if name not in ("policy", "colour", "job") else value for name, value in dataset.items()
         }
 
     @property
@@ -385,7 +385,7 @@ def test_no_page_scrolls_sideways(browser, pages, width, name) -> None:
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_table_that_is_too_wide_scrolls_beside_its_first_column_and_says_so(browser, pages) -> None:
+def test_a_table_that_is_too_wide_scrolls_next_to_its_first_column_and_says_so(browser, pages) -> None:
     with Open(browser, pages / "small.html", width=320) as opened:
         table = opened.page.locator(".summary .scroll, .scroll").first
         wide, room = table.evaluate("node => [node.scrollWidth, node.clientWidth]")
@@ -429,5 +429,5 @@ def test_the_rules_of_accessibility_hold(browser, pages, scheme, name) -> None:
     with Open(browser, pages / f"{name}.html", color_scheme=scheme, bypass_csp=True) as opened:
         opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         broken = axe.Axe().run(opened.page).response["violations"]
-        told = [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in broken]
-        assert told == []
+        problems = [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in broken]
+        assert problems == []

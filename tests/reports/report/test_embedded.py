@@ -33,7 +33,7 @@ def test_a_column_comes_back_as_it_went_in(values) -> None:
     assert unpacked(packed(np.array(values, np.int64))).tolist() == values
 
 
-def test_small_numbers_take_little_room() -> None:
+def test_small_numbers_take_little_space() -> None:
     assert packed(np.arange(50_000))["type"] == "i1"
     assert len(packed(np.arange(50_000))["data"]) < 1000
     assert packed(np.array([0.5]))["type"] == "f8"
@@ -60,8 +60,8 @@ def test_the_boxes_of_jobs_in_pieces_say_from_when_to_when(tmp_path) -> None:
     schedules = [tried("immediate:inner=easy"), tried("equispatial"), scheduled(tried("equispatial").workload)]
     write_result(tmp_path / "a", {}, schedules)
     data = json.loads(json.dumps(embedded(gather([str(tmp_path / "a")]))))
-    for told, schedule in zip(data["policies"], schedules, strict=True):
-        columns = {name: unpacked(column) for name, column in told["columns"].items()}
+    for policy, schedule in zip(data["policies"], schedules, strict=True):
+        columns = {name: unpacked(column) for name, column in policy["columns"].items()}
         if schedule.pieces is None:
             assert not {"piece_begin", "piece_end", "piece_count", "again_begin"} & set(columns)
             continue

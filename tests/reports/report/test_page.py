@@ -82,7 +82,7 @@ def test_charts_have_words_and_take_the_colours_of_the_page(text) -> None:
         assert "#0102" not in chart
 
 
-def test_what_was_run_is_told(text) -> None:
+def test_what_was_run_is_reported(text) -> None:
     for fact in (
         "qbatch replay sample.swf",
         "qbatch report a",
@@ -125,7 +125,7 @@ def test_bare_job_rows_make_a_page(tmp_path) -> None:
     path.write_text("job_id,submit,start,end,procs\n4000000000,0,5.5,10,2\n2,1,5.5,20,1\n")
     text = render(gather([str(path)]))
     assert "2 jobs on 3 processors" in text
-    assert "Loss of capacity" not in text, "the result does not tell it"
+    assert "Loss of capacity" not in text, "the result does not hold it"
 
 
 def test_a_single_policy_without_promises_says_so(tmp_path) -> None:

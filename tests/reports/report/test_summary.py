@@ -29,8 +29,8 @@ def test_the_summary_shows_what_is_measured(tmp_path) -> None:
 
 
 def test_metrics_of_the_result_win_and_are_not_computed_again(tmp_path) -> None:
-    told = {"policy": "easy", "metrics": {"wait_mean_s": 42.0, "loss_of_capacity": 0.125}}
-    write_result(tmp_path / "a", {"results": [told]}, [scheduled(small_work(), "easy")])
+    run = {"policy": "easy", "metrics": {"wait_mean_s": 42.0, "loss_of_capacity": 0.125}}
+    write_result(tmp_path / "a", {"results": [run]}, [scheduled(small_work(), "easy")])
     study = gather([str(tmp_path / "a")])
     rows = {row.metric.name: row for row in summary(study, 0.95)}
     assert rows["wait_mean_s"].cells[0].value == 42

@@ -191,7 +191,7 @@ def test_a_job_that_was_suspended_shows_as_a_gap_and_hosts_as_processes() -> Non
     assert busy == [(5, 4), (10, 2), (15, 4), (25, 0)]
 
 
-def test_what_the_rows_say_of_suspension_is_told() -> None:
+def test_what_the_rows_say_of_suspension_is_reported() -> None:
     rows = scheduled(workload([0], [1], [100], [100]))
     longer = replace(rows, end=rows.end + 3_000_000)
     [begin] = [event for event in json.loads(exported("chrome", longer))["traceEvents"] if event["ph"] == "B"]
@@ -247,7 +247,7 @@ def test_a_trace_has_a_bar_for_each_piece_and_counts_what_was_busy(seed: int) ->
         assert min(level for _, level in queue) == queue[-1][1] == 0
 
 
-def test_a_trace_tells_for_how_long_a_job_was_off_the_machine() -> None:
+def test_a_trace_shows_for_how_long_a_job_was_off_the_machine() -> None:
     events = json.loads(exported("chrome", tried("immediate:inner=easy")))["traceEvents"]
     facts = {event["args"]["job"]: event["args"] for event in events if event["ph"] == "B"}
     assert {job: each.get("suspended_s") for job, each in facts.items()} == {
@@ -261,11 +261,11 @@ def test_a_form_says_what_it_loses_of_jobs_in_pieces(form: str) -> None:
     def loss(rows: Schedule) -> list[str]:
         return FORMS[form].losses(Exportable(result_of(rows, procs_total=12)))
 
-    told = loss(tried("equispatial"))
+    losses = loss(tried("equispatial"))
     if form == "chrome":
-        assert told == []
+        assert losses == []
     else:
-        [line] = told
+        [line] = losses
         assert line.startswith("5 jobs with several intervals: kept is first start")
         assert "lost is when each was suspended or resized" in line
     assert loss(scheduled(random_workload(20))) == []

@@ -108,7 +108,7 @@ def slurm(job: Sample, zone: str = "UTC") -> list[str]:
 
 
 def imported(folder: Path, form: str, *texts: str | bytes, **options: object) -> Imported:
-    """Write each text as a file and import them all, local times in UTC unless told."""
+    """Write each text as a file and import them all, local times in UTC unless an option says otherwise."""
     paths = []
     for number, text in enumerate(texts):
         path = folder / f"part{number}"

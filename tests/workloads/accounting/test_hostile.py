@@ -51,14 +51,14 @@ def test_a_hostile_record_is_counted_with_its_place_and_costs_nothing_else(
     done = imported(tmp_path, "pbs", PBS + junk)
     assert column(done, "run")[0] == 90
     if reason is not None:
-        told = done.document["unusable"]
-        assert [each["count"] for each in told] == [1]
-        assert told[0]["reason"].startswith(reason)
-        assert told[0]["first"] == f"{tmp_path}/part0:2"
+        unusable = done.document["unusable"]
+        assert [each["count"] for each in unusable] == [1]
+        assert unusable[0]["reason"].startswith(reason)
+        assert unusable[0]["first"] == f"{tmp_path}/part0:2"
         assert len(column(done, "job")) == 1
 
 
-def test_a_start_before_the_submission_is_mended_and_told(tmp_path: Path) -> None:
+def test_a_start_before_the_submission_is_mended_and_reported(tmp_path: Path) -> None:
     done = imported(tmp_path, "pbs", changed(f"ctime={BASE}", f"ctime={BASE + 50}"))
     assert column(done, "wait") == [0]
     assert sum(reasons(done, "adjusted").values()) == 1

@@ -22,7 +22,7 @@ JOBS = [
 EXTRA = "ReqTRES|AllocTRES|Constraints|Licenses|QOS|Priority|Reservation|SubmitLine"
 
 
-def told(done) -> dict[str, tuple[int | None, str]]:
+def absent(done) -> dict[str, tuple[int | None, str]]:
     return {each["what"]: (each["jobs"], each["names"]) for each in done.document["left_out"]}
 
 
@@ -44,7 +44,7 @@ def test_slurm_is_counted_by_name(tmp_path: Path) -> None:
     )
     rows[1] = "cpu=4,gres/gpu=1,node=1|cpu=4,gres/gpu=1,gres/nvme=1,license/abaqus=5|[ib]||normal|100||sbatch --exclusive=user j"
     done = imported(tmp_path, "slurm", sacct(*rows))
-    assert told(done) == {
+    assert absent(done) == {
         "GPUs": (2, "2 different: gpu 1, gpu:a100 1"),
         "other resources": (1, "gres/nvme 1"),
         "features": (2, "2 different: ib 2, skylake 1"),
@@ -62,10 +62,10 @@ def test_slurm_is_counted_by_name(tmp_path: Path) -> None:
 
 def test_a_column_that_is_not_there_is_not_nothing(tmp_path: Path) -> None:
     rows = "\n".join([SACCT_HEADER, *(line for job in JOBS for line in slurm(job))]) + "\n"
-    silent = {what for what, (jobs, _) in told(imported(tmp_path, "slurm", rows)).items() if jobs is None}
+    silent = {what for what, (jobs, _) in absent(imported(tmp_path, "slurm", rows)).items() if jobs is None}
     assert silent == set(KINDS) - {"node memory", "partitions"}
-    whole = told(imported(tmp_path, "slurm", sacct(*["cpu=4|cpu=4|||normal|1||sbatch j"] * 10)))
-    assert set(whole) == {"node memory", "partitions"}  # one QOS and one priority tell no job from another
+    whole = absent(imported(tmp_path, "slurm", sacct(*["cpu=4|cpu=4|||normal|1||sbatch j"] * 10)))
+    assert set(whole) == {"node memory", "partitions"}  # one QOS and one priority distinguish no jobs
     for column in EXTRA.split("|"):
         assert column in COMMAND
 
@@ -90,15 +90,15 @@ def test_what_pbs_lists_is_counted_by_name(tmp_path: Path, asked: str, what: str
     name = asked.partition("=")[0]
     kept = " ".join(word for word in record.split(" ") if not word.startswith(f"{name}="))
     done = imported(tmp_path, "pbs", f"{kept} {asked}\n", "".join(pbs_pro(job)[0] + "\n" for job in JOBS[1:]))
-    assert told(done)[what] == (1, names)
-    assert told(done)["partitions"][0] == 10
-    assert {each for each, (jobs, _) in told(done).items() if jobs is None} == {"QOS", "priority"}
+    assert absent(done)[what] == (1, names)
+    assert absent(done)["partitions"][0] == 10
+    assert {each for each, (jobs, _) in absent(done).items() if jobs is None} == {"QOS", "priority"}
 
 
-def test_a_plain_job_of_pbs_leaves_nothing_out_but_what_no_record_tells(tmp_path: Path) -> None:
+def test_a_plain_job_of_pbs_leaves_nothing_out_but_what_no_record_holds(tmp_path: Path) -> None:
     for text in (torque, pbs_pro):
         done = imported(tmp_path, "pbs", "\n".join(line for line in text(JOBS[0])) + "\n")
-        assert told(done) == {"QOS": (None, ""), "priority": (None, "")}
+        assert absent(done) == {"QOS": (None, ""), "priority": (None, "")}
 
 
 def test_the_header_holds_what_the_record_says(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_header_holds_what_the_record_says(tmp_path: Path) -> None:
     done = imported(tmp_path, "slurm", sacct(*rows))
     left_out = left_out_of(parse_header(done.log.lines))
     assert msgspec.to_builtins([*left_out]) == done.document["left_out"]
-    assert [each.what for each in left_out] == [kind for kind in KINDS if kind in told(done)]
+    assert [each.what for each in left_out] == [kind for kind in KINDS if kind in absent(done)]
 
 
 def test_an_attempt_that_was_requeued_is_counted_by_the_record_of_its_start(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_attempt_that_was_requeued_is_counted_by_the_record_of_its_start(tmp_
     over = ended.replace(f"start={JOBS[0].start}", f"start={JOBS[0].start + 100}")
     done = imported(tmp_path, "pbs", "\n".join([queued, started, back, again, over]) + "\n")
     assert done.document["jobs"]["ran"] == 2
-    assert told(done)["GPUs"] == (2, "gpus 2")
+    assert absent(done)["GPUs"] == (2, "gpus 2")
 
 
 def test_an_anonymous_log_names_no_qos_no_reservation_no_feature_and_no_partition(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ def test_an_anonymous_log_names_no_qos_no_reservation_no_feature_and_no_partitio
     done = imported(tmp_path, "slurm", sacct(*rows), is_anonymous=True, has_anonymous_queues=True, keeps_hosts=True)
     header = "\n".join(done.log.lines)
     assert not [name for name in ("alice", "bob", "debug", "node7") if name in header]
-    assert told(done)["QOS"] == (10, "2 different")
-    assert told(done)["GPUs"] == (10, "gpu 10")
+    assert absent(done)["QOS"] == (10, "2 different")
+    assert absent(done)["GPUs"] == (10, "gpu 10")
     assert not [line for line in done.seen.remarks if "batch" in line]
 
 

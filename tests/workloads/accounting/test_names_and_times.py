@@ -38,7 +38,7 @@ def test_other_keys_and_kinds_give_other_numbers() -> None:
     assert numbers_of(["ann"], "user", KEY) != numbers_of(["ann"], "group", KEY)
 
 
-def test_names_that_fall_on_one_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_fall_on_one_number_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swf_log, "_hash", lambda key, kind, name: b"\xff\xff\xff\xff" + name.encode())
     assert numbers_of(["c", "b", "a"], "user", KEY) == {"a": 2**31 - 1, "b": 1, "c": 2}
 

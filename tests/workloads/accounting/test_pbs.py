@@ -186,22 +186,22 @@ def test_a_walltime_that_falls_short_of_the_time_is_the_run_time(
         is_suspended,
         not is_suspended,
     )
-    told = {"suspended, by the walltime, which is taken as the run time": 1} if is_suspended else {}
-    assert reasons(done, "adjusted") == told
+    noted = {"suspended, by the walltime, which is taken as the run time": 1} if is_suspended else {}
+    assert reasons(done, "adjusted") == noted
 
 
-def test_suspensions_that_records_tell_are_not_taken_off_twice(tmp_path: Path) -> None:
+def test_suspensions_that_records_hold_are_not_taken_off_twice(tmp_path: Path) -> None:
     text = record(10, "S", **life()) + record(20, "z") + record(50, "r") + ended(resources_used__walltime="00:01:00")
     done = imported(tmp_path, "pbs", text)
     assert (column(done, "run"), reasons(done, "adjusted")) == ([60], {})
     assert "; Preemption: TS" in done.log.lines
 
 
-def test_who_was_suspended_makes_the_machine_no_larger(tmp_path: Path) -> None:
-    guest = life(ctime=BASE + 20, qtime=BASE + 20, etime=BASE + 20, start=BASE + 20, end=BASE + 50, Exit_status=0)
-    text = ended(resources_used__walltime="00:01:00") + record(50, "E", "8.head", **guest)
+def test_a_job_that_was_suspended_makes_the_machine_no_larger(tmp_path: Path) -> None:
+    other = life(ctime=BASE + 20, qtime=BASE + 20, etime=BASE + 20, start=BASE + 20, end=BASE + 50, Exit_status=0)
+    text = ended(resources_used__walltime="00:01:00") + record(50, "E", "8.head", **other)
     assert imported(tmp_path, "pbs", text).log.procs == 4
-    assert imported(tmp_path, "pbs", ended() + record(50, "E", "8.head", **guest)).log.procs == 8
+    assert imported(tmp_path, "pbs", ended() + record(50, "E", "8.head", **other)).log.procs == 8
 
 
 def test_a_trial_that_was_thrown_away_is_no_job(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_requested_memory(tmp_path: Path, asked: str, each: int) -> None:
     assert column(done, "memory_requested") == [each]
 
 
-def test_steps_tell_the_memory_of_their_job(tmp_path: Path) -> None:
+def test_steps_hold_the_memory_of_their_job(tmp_path: Path) -> None:
     steps = [
         line(JobID="100_4.batch", MaxRSS="4000K", NTasks="1"), line(JobID="100_4.extern", MaxRSS="12K", NTasks="1"),
         line(JobID="100_4.0", MaxRSS="4M", NTasks="2"), line(JobID="100_5.0", MaxRSS="4T", NTasks="2"),
@@ -210,7 +210,7 @@ def test_what_is_no_output_of_sacct_is_refused(tmp_path: Path, content: str, mes
     assert str(tmp_path) in str(refused.value)
 
 
-def test_the_command_that_is_told_prints_every_column_that_is_needed() -> None:
+def test_the_command_that_is_proposed_prints_every_column_that_is_needed() -> None:
     assert {"JobID", "State", "Submit", "Start", "End", "AllocCPUS", "Timelimit"} <= set(
         COMMAND.partition("format=")[2].split(",")
     )

@@ -1,4 +1,4 @@
-"""An archive on this machine: an HTTP server that serves files, and does wrong what it is told to."""
+"""An archive on this machine: an HTTP server that serves files, and misbehaves on request."""
 
 from __future__ import annotations
 

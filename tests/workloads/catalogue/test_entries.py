@@ -37,7 +37,7 @@ def test_every_entry_is_whole_and_of_one_form() -> None:
             assert version.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", version.sha256)
         # The archive recommends the cleaned one where there is one.
         assert entry.version[0].kind == CLEANED or len(entry.version) == 1
-        # What nobody said is not there: only an address is known then.
+        # What no source says is not there: only an address is known then.
         if entry.source == "address only":
             assert (entry.system, entry.processors, entry.since, entry.acknowledge) == (None,) * 4
 

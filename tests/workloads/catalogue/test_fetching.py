@@ -27,7 +27,7 @@ def server() -> Iterator[Archive]:
 
 
 class Fetched:
-    """A cache, and what the user was told."""
+    """A cache, and what was printed to the user."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self.cache = Cache(folder / "cache")
@@ -124,7 +124,7 @@ def test_a_server_that_calls_the_packing_an_encoding_does_not_unpack_it(fetched:
     assert fetched.get(KNOWN).read_bytes() == LOG
 
 
-def test_nobody_there_and_no_such_host_are_said_in_a_line(fetched: Fetched) -> None:
+def test_no_server_there_and_no_such_host_are_reported_in_a_line(fetched: Fetched) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,8 +1,8 @@
-"""The model one job at a time, as docs/spec/workloads.md 2.1 tells it: no arrays, the walk through the half hours, pending
+"""The model one job at a time, as docs/spec/workloads.md 2.1 defines it: no arrays, the walk through the half hours, pending
 arrivals.
 
 It takes the same draws as qbatch.workloads.lublin (element k of each stream is of job k of its kind) and the same quantised
-weights of the half hours; everything else is written again, with the logarithms of the C library and exact fractions for the
+weights of the half hours.  Everything else is written again, with the logarithms of the C library and exact fractions for the
 clock.
 """
 

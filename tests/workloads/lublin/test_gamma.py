@@ -1,4 +1,4 @@
-"""Gamma variates and the weights of the half hours, beside closed forms and the published values."""
+"""Gamma variates and the weights of the half hours, against closed forms and the published values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped machines: the printed tables, and how a name and a file are told apart."""
+"""The shipped machines: the printed tables, and how a name is distinguished from a file."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_what_is_drawn_meets_its_demands(seed: int, size: str, share: float) -> 
 
 
 @pytest.mark.parametrize(("procs_seconds", "kb"), [(10**12, 10**5), (1, 10**5), (10**8, 10**9), (10**8, 1)])
-def test_demands_that_cannot_be_met_are_told(procs_seconds: int, kb: int) -> None:
+def test_demands_that_cannot_be_met_are_reported(procs_seconds: int, kb: int) -> None:
     for size in ("sj", "lj"):
         assert draw_class(Draws(1), DemandTarget("st", size, 100, procs_seconds, procs_seconds * kb)) is None
 

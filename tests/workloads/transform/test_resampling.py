@@ -40,7 +40,7 @@ def row(number: int, submit: float, user: int = 1, before: int = -1, think: int 
 
 
 def random_rows(rng: random.Random, weeks: float, *, jobs: int = 120) -> list[list]:
-    """Return rows with gaps in the numbers, ties, jobs of nobody, and preceding jobs of any kind."""
+    """Return rows with gaps in the numbers, ties, jobs without user, and preceding jobs of any kind."""
     times = sorted(rng.choice([rng.randint(0, int(weeks * WEEK)), 3600 * rng.randint(0, int(weeks * 168))]) for _ in range(jobs))
     numbers = sorted(rng.sample(range(1, 5 * jobs), jobs))
     rows = []
@@ -262,7 +262,7 @@ def test_users_that_wait_can_be_replayed_from_a_resampled_log(how: str, tmp_path
         rows = random_rows(random.Random(seed), 4)
         for each in rows:
             if each[16] >= each[0]:
-                each[16] = -1  # nobody waits for a job that comes later
+                each[16] = -1  # no job waits for one that comes later
         found = resampled(log_of(tmp_path, rows), how, seed)
         follows = feedback_of(found)
         assert follows.is_told == bool((found["preceding_job"] > 0).any())

@@ -91,14 +91,14 @@ def test_deadlines_follow_the_rule_and_shares_are_nested() -> None:
     assert (few <= some).all()
     assert some.mean() == pytest.approx(0.8, abs=0.08)
     assert few.mean() == pytest.approx(0.2, abs=0.08)
-    # What another load adds changes nobody's draw.
+    # What another load adds changes no job's draw.
     more = duplicated(log, 1.4, 1)
     numbers = dict(zip(log["job"].tolist(), some.tolist(), strict=True))
     drawn = with_deadlines(more, np.asarray(more["run"], np.int64), stringency=0.2, share=0.8, seed=5).deadline >= 0
     assert all(numbers.get(job, has) == has for job, has in zip(more["job"].tolist(), drawn.tolist(), strict=True))
 
 
-def test_artificial_deadlines_fill_what_is_left_and_are_told_apart() -> None:
+def test_artificial_deadlines_fill_what_is_left_and_are_distinguished() -> None:
     log = log_of(60)
     some = with_deadlines(log, np.asarray(log["run"], np.int64), stringency=0, share=0.5, seed=1)
     full = with_artificial(some, factor=2)
