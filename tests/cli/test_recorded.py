@@ -91,7 +91,7 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count(left_out) == 2  # at its head, and above the differences
     assert page.index(left_out) < page.index("neither schedule is called better.") < page.index("lower than")
-    assert "whose interval holds 0 is noise" not in page
+    assert "A difference with 0 in its interval is noise" not in page
     assert f"not in log            {left_out}" in command(capfd, "trace", "info", "cluster.swf")[1].splitlines()
     assert "is better than" not in page
     assert read_result("result").document["log"]["left_out"] == [

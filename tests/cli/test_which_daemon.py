@@ -98,5 +98,5 @@ def test_states_that_are_none_are_refused(shell: Shell, command: str) -> None:
 
 def test_what_was_typed_is_remembered_without_the_daemon(shell: Shell) -> None:
     shell.type("qbatch up --state one --executor emulated || true")
-    job = shell.type("qbatch --state one submit --name told -- sleep 60").strip()
-    assert "Submit_arguments = --name told -- sleep 60" in shell.type(f"qstat -f {job}", QBATCH_STATE="one")
+    job = shell.type("qbatch --state one submit --name named -- sleep 60").strip()
+    assert "Submit_arguments = --name named -- sleep 60" in shell.type(f"qstat -f {job}", QBATCH_STATE="one")

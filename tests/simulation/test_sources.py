@@ -85,7 +85,7 @@ class ClosedLoop:
         for row in rows:
             self._plan(self.user_of[row], at)
 
-    def told(self, done: Round) -> None:
+    def after_round(self, done: Round) -> None:
         assert not done.refused
 
     def workload(self) -> Workload:

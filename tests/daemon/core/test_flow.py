@@ -424,14 +424,14 @@ def test_routing_takes_the_first_queue_that_takes_the_job() -> None:
 
 
 def test_accounting_records_the_life_of_a_job(bench: Bench) -> None:
-    job = bench.submit("sleep 5\n", name="told", account="proj x")
+    job = bench.submit("sleep 5\n", name="named", account="proj x")
     bench.wait(10)
     kinds = [effect.kind for effect in bench.outbox if isinstance(effect, Account) and effect.job == job]
     assert kinds == ["Q", "S", "E"]
     text = next(text_of(effect) for effect in bench.outbox if isinstance(effect, Account) and effect.kind == "E")
     for part in (
         "user=alice",
-        "jobname=told",
+        "jobname=named",
         "Exit_status=0",
         "resources_used.walltime=00:00:05",
         "exec_host=n1/0",

@@ -7,7 +7,7 @@ import asyncio
 from .world import World, until
 
 COUNTING = """
-trap 'echo "told: $(grep NCPUS $QBATCH_ALLOCATION)"' WINCH
+trap 'echo "resized: $(grep NCPUS $QBATCH_ALLOCATION)"' WINCH
 echo "begins: $(grep NCPUS $QBATCH_ALLOCATION)"
 while [ ! -e go ]; do sleep 0.05; done
 """
@@ -26,7 +26,7 @@ def test_a_job_learns_how_many_processors_it_has(world: World) -> None:
             await until(lambda: "begins" in world.text("1.1.o"))
             for procs in (2, 3):
                 executor.resize("1.1", procs, procs / 4)
-                await until(lambda procs=procs: f"told: NCPUS={procs}" in world.text("1.1.o"))
+                await until(lambda procs=procs: f"resized: NCPUS={procs}" in world.text("1.1.o"))
             text = (world.root / "1.1" / "allocation").read_text(encoding="utf-8")
             assert text == "NCPUS=3\nOMP_NUM_THREADS=3\n"
             (world.base / "go").touch()
