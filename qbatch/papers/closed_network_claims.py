@@ -684,7 +684,7 @@ WHY: dict[str, str] = {
     ),
     "s41.sq-much-high": (
         "the bound is ours. With C = 2 SQFCFS leads PrSTF by .06 and PrSTF leads the two others by .035; in the print they lead "
-        "by .07 and by .01 to .03. It leads by more than they do everywhere"
+        "by .07 and by .01 to .03. Everywhere the lead of SQFCFS is the larger one"
     ),
     "f9.lstf-much": (
         "the bound of a half is ours. PrLSTF is below both in nearly every network: by half and more at high N with C = 2, by a "

@@ -275,7 +275,8 @@ def _quantity(pairs: list[Matched], quantity: Quantity, how: ComparedSettings) -
 
 
 def _means(pairs: list[tuple[Floats, Floats]]) -> list[tuple[float, float]]:
-    return [(float(one.mean()), float(other.mean())) for one, other in pairs if len(one)]
+    """Return the means of those of several pairs that have values; none of a single pair."""
+    return [(float(one.mean()), float(other.mean())) for one, other in pairs if len(one)] if len(pairs) > 1 else []
 
 
 def _values(a: Schedule, b: Schedule, quantity: Quantity) -> tuple[Floats, Floats]:
@@ -293,7 +294,7 @@ def _record(
     """Return the record of a quantity of the first pair.
 
     Args:
-        means: of each pair; with several, they and Student's t over them replace the interval of one pair.
+        means: of each of several pairs; they and Student's t over them replace the interval of one pair.
         found: the finding of the first pair, if it is known without a test.
     """
     mean, median, effect = difference.mean, difference.median, difference.effect
@@ -314,7 +315,7 @@ def _record(
             "jobs_better": effect.better, "jobs_worse": effect.worse, "jobs_equal": effect.equal,
             "cliff_delta": effect.cliff_delta, "rank_biserial": effect.rank_biserial,
         }  # fmt: skip
-    if len(means) > 1:
+    if means:
         one, other = (np.array(column, np.float64) for column in zip(*means, strict=True))
         estimate, a, b = replicated_difference(one, other, how.confidence), float(one.mean()), float(other.mean())
         record |= {
@@ -393,7 +394,8 @@ def _makespan(pairs: list[Matched], how: ComparedSettings) -> dict[str, Any]:
     elif abs(other - one) < how.practical * max(one, other):
         found = Verdict.negligible
     difference = Difference(one, other, Estimate(other - one, None, None, None, 1, 0.0), None, None)
-    return _record("makespan_s", "s", "Makespan", difference, how, [(a, b) for a, b in spans], found=found)
+    means = [(a, b) for a, b in spans] if len(spans) > 1 else []
+    return _record("makespan_s", "s", "Makespan", difference, how, means, found=found)
 
 
 # ------------------------------------------------------------------------------------------------ the parts

@@ -286,7 +286,9 @@ def gap_points(parameters: Parameters, streams: Streams, jobs: int) -> Column:
 def arrival_times(parameters: Parameters, streams: Streams, jobs: int) -> Column:
     """Return the whole seconds from midnight at which the jobs of one kind arrive, ascending; the first is not at 0.
 
-    As in the published program the clock is a whole number: each gap loses its fraction of a second.
+    As in the published program the clock is a whole number: each gap loses its fraction of a second.  The program goes through
+    the half hours one by one.  Here the half hour of each arrival is looked up, with the same result, because points and weights
+    are whole numbers, with exact sums in any order.
     """
     weights = bucket_weights(parameters.anum, parameters.bnum)
     upto = np.cumsum(weights)

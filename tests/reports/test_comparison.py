@@ -225,6 +225,16 @@ def test_replicas_give_student_s_interval_over_the_pairs() -> None:
     assert of(document, "makespan_s")["low"] is not None
 
 
+def test_one_replica_with_values_is_no_reason_to_test_the_first_one() -> None:
+    hour = 3600 * S
+    at_once = workload([0] * 3, [8] * 3, [hour] * 3, [600 * S, 1200 * S, 1800 * S])  # no day, so no utilisation
+    pairs = [[side(scheduled(work, policy)) for policy in ("easy", "fcfs")] for work in (random_workload(300), at_once)]
+    for one, other in (pairs, pairs[::-1]):
+        record = of(compare(*one, replicas=[other]), "utilisation_submit")
+        assert (record["finding"], record["low"], len(record["replicas"])) == ("unknown", None, 1)
+        assert record["a"] > record["b"] > 0
+
+
 def test_replicas_that_differ_by_the_same_are_not_tested() -> None:
     """An interval of width 0 over three seeds would say that the difference is known exactly."""
     pairs = []

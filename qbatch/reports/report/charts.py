@@ -25,9 +25,6 @@ from qbatch.reports.report.summary import Part, Promises, quantities
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 INK = "#010203"
 FAINT = "#010204"

@@ -19,7 +19,10 @@ _SIGNS = re.compile(r"[^a-z0-9]")
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file of a log: one of ``KINDS``, its name in the archive, the number of its rows; facts about the packed file."""
+    """A file of a log: one of ``KINDS``, its name in the archive, the number of its rows; size and SHA-256 of the packed file.
+
+    Unknown facts are None.
+    """
 
     kind: str
     file: str
