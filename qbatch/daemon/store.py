@@ -29,7 +29,7 @@ from qbatch.wire.records import JobRecord
 
 APPLICATION = 0x71626174
 DATABASE = "qbatch.db"
-VERSION = 6
+VERSION = 7
 """The version of all files of a directory: database, journal entries, snapshots, records.  Any other version is refused."""
 RESERVE = 4 << 20
 

@@ -11,6 +11,7 @@ from qbatch.model.actions import Reject, Start, Suspend, WakeAt
 from qbatch.model.errors import DecisionError
 from qbatch.model.machine import one_host
 from qbatch.model.reasons import Reason
+from qbatch.planning.policy import ListRules
 from qbatch.policies import load_policy
 from qbatch.policies.backfill import Backfill
 from qbatch.simulation import run
@@ -100,7 +101,7 @@ def test_a_class_derived_from_ours_runs_its_own_decide() -> None:
             return list(super().decide(view))[:1]
 
     case = work(12)
-    mine = Mine("mine", "easy", 1, "fcfs")
+    mine = Mine("mine", ListRules("fcfs", 1, is_by_shadow=True))
     assert same_schedule(run(case, one_host(4), mine), run(case, one_host(4), mine, driver="engine"))
 
 
