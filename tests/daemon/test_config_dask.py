@@ -87,7 +87,7 @@ def test_a_pool_may_have_any_name_beside_the_name_of_the_store(tmp_path: Path) -
     assert len(name) == 32
     assert _identity(tmp_path) == name
     for path in tmp_path.iterdir():
-        with pytest.raises(InputError, match="is no name"):
+        with pytest.raises(InputError, match="is not a name"):
             parse_config(DASK.replace('"c"', f'"{path.name}"'), "test")
 
 
