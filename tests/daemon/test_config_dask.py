@@ -78,7 +78,7 @@ def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
     steps.whole(reconfigure(core, moved))
     assert core.pools[0].settings == moved.pools[0]
     core.pools[0].running[1] = object()  # type: ignore[assignment, index]
-    with pytest.raises(InputError, match="another Dask cluster or directory"):
+    with pytest.raises(InputError, match="changes its hosts, Dask cluster or directory"):
         steps.whole(reconfigure(core, parse_config(DASK, "test")))
 
 
