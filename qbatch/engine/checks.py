@@ -219,13 +219,13 @@ def _free_on_hosts(
     """Check that the hosts are open and have an allocation free: its processors, and the rest too unless it has that already."""
     hosts = cluster.machine.hosts
     for place, procs, memory in parts_of(allocation):
-        name = f"{noun} {hosts[place].name}"
+        host = hosts[place]
         if place in cluster.closed:
-            raise _refused(action, now, f"{name} is closed")
+            raise _refused(action, now, f"{noun} {host.name} is closed")
         if procs > cluster.free[place]:
-            raise _refused(action, now, f"{name} has {cluster.free[place]} processors free")
-        if hosts[place].memory and not has_memory and memory > cluster.free_memory[place]:
-            raise _refused(action, now, f"{name} has {cluster.free_memory[place]} bytes free")
+            raise _refused(action, now, f"{noun} {host.name} has {cluster.free[place]} processors free")
+        if host.memory and not has_memory and memory > cluster.free_memory[place]:
+            raise _refused(action, now, f"{noun} {host.name} has {cluster.free_memory[place]} bytes free")
     lack = None if has_memory else cluster.lacks(allocation)
     if lack is not None:
         raise _refused(action, now, f"{noun} {hosts[lack[0]].name} has {lack[2]} {lack[1]} free")

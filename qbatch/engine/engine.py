@@ -324,11 +324,11 @@ class Engine:
         if isinstance(self.policy, Explaining):
             said = self._ask(lambda: self.policy.explain(view, row))  # type: ignore[attr-defined]
             return checks.answer(said, Reason, name_of(self.policy))
-        job, who = view.jobs[row], name_of(self.policy)
+        job, name = view.jobs[row], name_of(self.policy)
         if job.procs > view.free_procs:
             text = f"needs {job.procs} processors, {view.free_procs} are free"
-            return Reason("processors", who, text, {"procs": job.procs, "free": view.free_procs})
-        return Reason("policy", who, f"{view.free_procs} processors are free, but {who} did not start it")
+            return Reason("processors", name, text, {"procs": job.procs, "free": view.free_procs})
+        return Reason("policy", name, f"{view.free_procs} processors are free, but {name} did not start it")
 
     def quote(self, job: Job, at: int | None = None) -> Quote | None:
         """Return the outcome of a job that arrived at ``at`` (default: now), or None if the policy cannot predict it.

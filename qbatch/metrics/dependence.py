@@ -5,7 +5,7 @@ a mean is that of the stationary bootstrap, which draws blocks of geometric leng
 stationary bootstrap", JASA 89).  For a mean it has a closed form, so no random number is needed.  The mean length of a
 block comes from the data.  Source: Politis and White 2004, "Automatic block-length selection for the dependent
 bootstrap", Econometric Reviews 23, with the correction of Patton, Politis and White 2009, same journal, 28.  Student's
-t with as the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015,
+t with the number of blocks minus one as degrees of freedom widens the interval if they are few (Hesterberg 2015,
 "What teachers should know about the bootstrap", The American Statistician 69).
 
 Limits of the method alone (:mod:`qbatch.metrics.ratio` adds means of parts of the log to it): blocks are at most 3

@@ -48,7 +48,7 @@ def machine_of_tables(text: TomlText, document: dict[str, Any]) -> Machine:
     reader.known_keys(document, _TOP_KEYS, "")
     if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
         raise reader.error("schema", f'must be {SCHEMA}; write "schema = {SCHEMA}" at the top', None, document)
-    single_host = reader.truth(document, "single_host")
+    single_host = reader.boolean(document, "single_host")
     class_tables = text.tables("class", document)
     kinds = {each["name"]: each.get("kind") for each in class_tables if isinstance(each.get("name"), str)}
     hosts: list[Host] = []
@@ -127,7 +127,7 @@ class _MachineReader:
             raise self.error(key, text, None, table)
         return value
 
-    def truth(self, table: dict[str, Any], key: str) -> bool:
+    def boolean(self, table: dict[str, Any], key: str) -> bool:
         value = table.get(key, False)
         if not isinstance(value, bool):
             raise self.error(key, "must be true or false", None, table)
@@ -222,7 +222,7 @@ class _MachineReader:
         if kind not in ("plain", *_KINDS):
             text = f"{kind!r} is not a kind of class; use one of {', '.join(_KINDS)}, or leave it out"
             raise self.error("kind", text, None, table)
-        goes_first = self.truth(table, "goes_first")
+        goes_first = self.boolean(table, "goes_first")
         bounds = {"time": ("procs", "memory"), "size": ("time", "cpu_time", "reserve_wait")}
         for key in bounds.get(kind, ()):
             if key in table:

@@ -61,7 +61,7 @@ class Shares:
     def host_of(self, row: int) -> int:
         """Return the host on which a row is placed, -1 if it is not placed or is a trial run."""
         slot = _kernels.slot_of(row, self.state)
-        if slot < 0 or self.state.jobs[slot].guest != shares.NO_TRIAL:
+        if slot < 0 or self.state.jobs[slot].trial != shares.NO_TRIAL:
             return -1
         host = int(self.state.jobs[slot].host)
         return host if host < len(self.state.hosts) - 1 else -1

@@ -334,7 +334,7 @@ def _pair_name(machine: Machine, job: Int64Array) -> str:
 def _classes_of(machine: Machine, tables: Tables, procs: Any, memory: Any, estimate: Any) -> Int64Array:
     """Return ``[3, jobs]``: time class and size class of each job, in the kernel's numbering, and whether it may run on some
     host.  A job's class is the first, in the order of the file, that has it within its bounds
-    (:func:`qbatch.model.job_class.class_of`).
+    (:meth:`qbatch.model.machine.Machine.class_of`).
     """
     times, sizes = _kinds(machine)
     found = np.zeros((3, len(procs)), np.int64)

@@ -140,7 +140,8 @@ def divide(job: BatchJob, hosts: tuple[Host, ...]) -> list[tuple[int, int, int, 
 
 def _host_for(chunk: ChunkOf, left: dict[int, list[int]], hosts: tuple[Host, ...], used: set[int] | None) -> int | None:
     """Return the first host that has all that a chunk asks for, else the first that has the processors, or None."""
-    second, name = None, chunk.host
+    second = None
+    name = chunk.host
     for host, (procs, memory) in left.items():
         if procs < chunk.procs or (used is not None and host in used) or (name and hosts[host].name != name):
             continue
