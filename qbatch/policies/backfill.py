@@ -33,7 +33,7 @@ from qbatch.planning.resources.model import Reserved, jobs_of, reserved_in
 from qbatch.planning.view import View
 
 _looked_through, _forget_holders = entry_to(lists.looked_through), entry_to(lists.forget_holders)
-_list_pass, _list_pass_of_pool = entry_to(lists.list_pass_beside), entry_to(lists.list_pass_of_pool)
+_list_pass, _list_pass_of_pool = entry_to(lists.list_pass_apart), entry_to(lists.list_pass_of_pool)
 _note_pass = entry_to(lists.note_pass)
 
 
@@ -63,7 +63,7 @@ class Backfill:
         one_pass = passes.easy_pass if rules.depth == 1 else passes.hybrid_pass
         self._one_pass = passes.fcfs_pass if rules.is_stopping else one_pass
         self._pool_pass = lists.pool_pass(self._one_pass, self._order != FCFS)
-        self._pass_beside = entry_to(lists.pool_pass_beside(self._pool_pass))
+        self._pass_apart = entry_to(lists.pool_pass_apart(self._pool_pass))
         self._remembers = rules.is_sticky or rules.weights[BYPASS] != 0
 
     def compiled_on(self, machine: Machine) -> Compiled | None:
@@ -139,7 +139,7 @@ class Backfill:
                 return []
         columns, started = view.window.long_columns, np.empty(min(end, free), np.int64)
         ends, amounts, running = view.expected_ends()
-        count = self._pass_beside(
+        count = self._pass_apart(
             self._order, self.rules.depth, self._space(running + len(started), end), view.now, free, scan_from,
             columns.submit, columns.procs, columns.estimate, queue, ends, amounts, running, started,
         )  # fmt: skip

@@ -32,6 +32,8 @@ class PriorityBackfill(Backfill):
     def __init__(
         self, name: str, depth: int, *, order: str = "priority", is_sticky: bool = False, **weights: float
     ) -> None:
+        if unknown := weights.keys() - set(WEIGHTS):
+            raise TypeError(f"no weights: {', '.join(sorted(unknown))}")
         by_index = tuple(weights.get(each, 0.0) for each in WEIGHTS)
         super().__init__(name, ListRules(order, depth, is_sticky=is_sticky, weights=by_index))
 

@@ -46,11 +46,11 @@ def refused_resource(
     if "nodes" in resources and "place" in resources:
         return "place-beside-nodes", 'Cannot be used with "select" or "place": nodes (nodes=2#excl takes whole hosts)'
     if "select" in resources and "select" not in lenient:
-        beside = next((name for name in resources if name in RESOURCES_OF_CHUNKS), None)
-        if beside is not None:
+        other = next((name for name in resources if name in RESOURCES_OF_CHUNKS), None)
+        if other is not None:
             return (
                 "resource-beside-select",
-                f'"-lresource=" cannot be used with "select" or "place", resource is: {beside} (write it into select)',
+                f'"-lresource=" cannot be used with "select" or "place", resource is: {other} (write it into select)',
             )
     if "place" in resources and "select" not in resources and "place" not in lenient:
         return "place-without-select", 'Cannot have "place" without "select" (add select=1:ncpus=1)'

@@ -255,7 +255,7 @@ def test_time_runs_until_a_second_of_the_log_or_of_the_clock(tmp_path: Path) -> 
             clock = daemon.run("qbatch", "time", "until", second, TZ="UTC").stdout
             instant = "2024-12-30 01:00:00" if second == "3600" else "2024-12-30 02:00:00"
             assert f"until {instant}" in clock or f"({instant})" in clock
-        assert "not over yet" in daemon.run("qbatch", "time", "until", "3600", code=2).stderr
+        assert "still to come" in daemon.run("qbatch", "time", "until", "3600", code=2).stderr
 
 
 def test_comments_and_explanations_say_dates_and_durations(tmp_path: Path) -> None:

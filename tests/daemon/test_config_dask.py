@@ -78,7 +78,7 @@ def test_a_cluster_cannot_move_under_running_jobs(other: str) -> None:
     steps.whole(reconfigure(core, moved))
     assert core.pools[0].settings == moved.pools[0]
     core.pools[0].running[1] = object()  # type: ignore[assignment, index]
-    with pytest.raises(InputError, match="another Dask cluster or directory"):
+    with pytest.raises(InputError, match="changes its hosts, Dask cluster or directory"):
         steps.whole(reconfigure(core, parse_config(DASK, "test")))
 
 
@@ -87,7 +87,7 @@ def test_a_pool_may_have_any_name_but_the_name_of_the_store(tmp_path: Path) -> N
     assert len(name) == 32
     assert _identity(tmp_path) == name
     for path in tmp_path.iterdir():
-        with pytest.raises(InputError, match="is no name"):
+        with pytest.raises(InputError, match="is not a name"):
             parse_config(DASK.replace('"c"', f'"{path.name}"'), "test")
 
 

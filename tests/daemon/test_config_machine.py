@@ -65,7 +65,7 @@ def test_a_file_next_to_the_configuration_wins_over_a_shipped_one(tmp_path: Path
     [
         (("cpus = 4", "cpus = no"), ("", ""), r"qbatch.toml: line 4, key 'machine': .*small.toml: not valid TOML"),
         (("cpus = 4", "cpus = 0"), ("", ""), r"key 'machine': .*small.toml: line 5, key 'cpus': 0 is not a whole number"),
-        (("n[1-2]", "n.example"), ("", ""), r"key 'machine': 'n.example' is no name of a host"),
+        (("n[1-2]", "n.example"), ("", ""), r"key 'machine': 'n.example' is not a name of a host"),
         (("", ""), ("small.toml", "smal.toml"), r"line 4, key 'machine': .*smal.toml: machine file cannot be read"),
         (("", ""), ('runtime = "fixed(60)"', "cpus = 4"), r"line 6, key 'cpus': does not go together with machine"),
         (("", ""), ('"small.toml"', "7"), r"line 4, key 'machine': 7 is neither the name of a machine file"),

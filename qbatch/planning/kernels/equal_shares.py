@@ -31,7 +31,7 @@ SHARER = record(
     "share",  # its equal share; of a waiting job: the share that it would have.
     "owed",  # processor-microseconds that are owed to it, by ``at`` of its host.
     "executed",  # its executed time, by ``at`` of its host.
-    "trial",  # whether it is a trial run.
+    "trial",  # ``NO_TRIAL``, ``ON_IDLE`` or ``SQUEEZING``.
     "is_new",  # whether it may get a trial run in this pass.
 )
 """A job that waits or is on a host."""

@@ -52,11 +52,11 @@ def pool_pass(one_pass: Callable[..., int], is_ordered: bool) -> Callable[..., i
 
 
 @cache
-def pool_pass_beside(a_pass: Callable[..., int]) -> Callable[..., int]:
+def pool_pass_apart(a_pass: Callable[..., int]) -> Callable[..., int]:
     """Return the same pass of a pool over all waiting jobs, which leaves the arrays of the running jobs as they are."""
 
     @allocating_kernel
-    def beside(
+    def apart(
         order: int, depth: int, space: int, now: int, free: int, scan_from: int, submit: Int64Array, procs: Int64Array,
         estimate: Int64Array, waiting: Int64Array, ends: Int64Array, amounts: Int64Array, running: int, started: Int64Array,
     ) -> int:  # fmt: skip
@@ -67,7 +67,7 @@ def pool_pass_beside(a_pass: Callable[..., int]) -> Callable[..., int]:
         jobs = JobColumns(submit, procs, estimate, np.empty((0, 0), np.int64))
         return a_pass(PoolList(order, depth, np.empty((2, space), np.int64)), instant, jobs, waiting, parts, started)
 
-    return cast(Callable[..., int], beside)
+    return cast(Callable[..., int], apart)
 
 
 @cache
@@ -132,7 +132,7 @@ def list_pass(
 
 
 @allocating_kernel
-def list_pass_beside(
+def list_pass_apart(
     now: int, free: int, submit: Int64Array, procs: Int64Array, estimate: Int64Array, asked: Int64Array, waiting: Int64Array,
     hosts: Int64Array, parts: Int64Array, begun: Int64Array, order: int, depth: int, weights: Float64Array, is_stopping: bool,
     is_sticky: bool, bypasses: Float64Array, held: Int64Array, holders: Int64Array,
@@ -165,7 +165,7 @@ def list_pass_of_pool(
     parts = np.zeros((AMOUNTS + NAMED, running), np.int64)
     for place in range(running):
         parts[END, place], parts[PROCS, place] = ends[place], amounts[place]
-    count = list_pass_beside(
+    count = list_pass_apart(
         now, free, submit, procs, estimate, asked, waiting, hosts, parts, begun, order, depth, weights, is_stopping, is_sticky,
         bypasses, held, holders,
     )  # fmt: skip
