@@ -17,6 +17,8 @@ from qbatch.wire.records import JobRecord, Queues, ServerRecord
 from qbatch.wire.requests import History, JobStatus, QueueStatus, ServerStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from qbatch.cli.pbs.format_attributes import Attribute
 
 USAGE = """qstat [-f] [-J] [-p] [-t] [-x] [-E] [-w] [-F json|dsv [-D sep]] [ job_identifier... | destination... ]
@@ -155,7 +157,9 @@ def _show_server(call: Call, options: QstatOptions) -> None:
         call.write(server_table(server))
 
 
-def _full_text(kind: str, named: list[tuple[str, list[Attribute]]], options: QstatOptions, server: str, now: int) -> str:
+def _full_text(
+    kind: str, named: Iterable[tuple[str, list[Attribute]]], options: QstatOptions, server: str, now: int
+) -> str:  # fmt: skip
     """Return all attributes of named objects in the format that the options ask for."""
     from qbatch.cli.pbs.format_full import full_text, json_document, json_object, separated
 
@@ -261,7 +265,7 @@ class Listing:
 
             if options.style == "json":
                 return self._json_text()
-            named = [(job.id, job_attributes(job, server, options.is_torque)) for job in jobs]
+            named = ((job.id, job_attributes(job, server, options.is_torque)) for job in jobs)
             if not options.is_xml:
                 return _full_text("Job Id", named, options, server, self.now)
             from qbatch.cli.pbs.format_full import xml_document
