@@ -266,7 +266,7 @@ class PolicySet(Command, frozen=True):
 
 
 class Fault(Command, frozen=True):
-    """Make a fault: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``, ``host-down`` or ``clear``
+    """Make a fault: ``kind`` is ``submit-refused``, ``status-slow``, ``status-failed``, ``job-exit``, ``job-lost`` or ``clear``
     (see ``qbatch fault --help``).  Gives ``Done``."""
 
     role = "manager"

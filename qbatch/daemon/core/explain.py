@@ -27,7 +27,7 @@ def reason_for(core: Core, job: BatchJob) -> Reason:
             text = f"waits: only one job of its set runs (depend=runone), and {core.id_of(rival)} has begun"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         if job.unmet:
-            text = f"waits for other jobs: {job.spec.depend or 'their depend=before... names it'} ({job.unmet} not met yet)"
+            text = f"waits for other jobs: {job.spec.depend or 'they name it in depend=before...'} ({job.unmet} not met yet)"
             return Reason("dependency", "server", text, {"unmet": job.unmet})
         return Reason("held", "server", f"is held ({hold_text(job.hold)}); release it with: qrls {core.id_of(job.key)}")
     if job.state is BatchState.WAITING_FOR_TIME and job.not_before is not None:

@@ -473,7 +473,8 @@ class DaskExecutor(Executor):
             if not track.place:
                 await asyncio.to_thread(track.note_place, link.order["place"], link.order["generation"])
             if track.attempt.script_file:
-                with open(track.attempt.script_file, "rb") as stream:
+                path = Path(track.attempt.script_file)
+                with await asyncio.to_thread(lambda: path.open("rb")) as stream:
                     while data := await asyncio.to_thread(stream.read, PART):
                         offset = stream.tell() - len(data)
                         await self.cluster.call(

@@ -129,6 +129,9 @@ class RunDirectory:
         if lock is None:
             return Alive(claim)
         os.close(lock)
+        # A supervisor writes the record before it gives up the lock: it may have been written between our two looks.
+        if (over := self._exit()) is not None:
+            return over
         if claim is None:
             why = "the supervisor was lost while it claimed the attempt"
         elif claim.boot != processes.boot_id():
@@ -136,8 +139,7 @@ class RunDirectory:
         else:
             words = self.last_words()
             why = "the supervisor was lost" + (f": {words}" if words else "")
-        # A supervisor writes the record before it gives up the lock: it may have been written between our two looks.
-        return self._exit() or Gone(claim, why)
+        return Gone(claim, why)
 
     def _exit(self) -> Ended | Gone | None:
         text = self._read(files.EXIT)

@@ -59,9 +59,9 @@ def test_the_policy_of_reality_in_shadow_does_what_reality_does(policy: str, see
     for piece in in_pieces(draw, bench.journal[place:]):
         group.follow(piece)
     group.follow([], bench.core.now + 1)
-    shadow, mirror = group.runs[policy].core, group.replica.core
+    what_if, replica = group.runs[policy].core, group.replica.core
     assert not group.failed
-    assert fates(mirror) == fates(shadow)
+    assert fates(replica) == fates(what_if)
     # The tables differ in the policy that decides, and in nothing else.
     real, other = group.report().policies
     assert (real.is_real, other.is_real) == (True, False)
