@@ -86,14 +86,14 @@ def test_what_ran_and_what_waited_is_what_the_record_says(seed):
             if row not in split and schedule.start[row] <= at < schedule.end[row]
         )  # fmt: skip
         assert used.value(np.array([at]))[0] == running
-        waiting = int(((work.submit <= at) & (schedule.start > at)).sum())
+        still = int(((work.submit <= at) & (schedule.start > at)).sum())
         for row in split:
             mine = sorted(line for line in lines if line[0] == row)
             before = [line for line in mine if line[2] <= at]
             has_more = len(before) < len(mine)
             is_running = any(line[1] <= at < line[2] for line in mine)
-            waiting += bool(before) and has_more and not is_running and not before[-1][5]
-        assert queued.value(np.array([at]))[0] == waiting
+            still += bool(before) and has_more and not is_running and not before[-1][5]
+        assert queued.value(np.array([at]))[0] == still
     for row in range(len(rows)):
         lasted = sum(line[2] - line[1] for line in lines if line[0] == row) if row in split else work.run[row]
         assert off_machine(rows)[row] == schedule.end[row] - schedule.start[row] - lasted
