@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from qbatch.engine import snapshot
 from qbatch.engine.audit import breaches
 from qbatch.engine.engine import Engine
+from qbatch.engine.round import Round
 from qbatch.model.actions import Break, Promise, Reject, Start, WakeAt
 from qbatch.model.errors import UsageError
 from qbatch.model.events import Event, Finished, HostClosed, HostOpened, Submitted, Withdrawn, Woken
@@ -186,8 +188,15 @@ def test_a_quoted_deadline_is_accepted_and_one_second_less_is_not(policy: str) -
 def lived(work: Workload, policy: str, until: int) -> Engine:
     """Return the engine after all rounds of a workload up to an instant, that instant included."""
     calendar = Calendar(work, one_host(PROCS), load_policy(policy), is_audited=True)
-    while (instant := calendar._next_instant()) is not None and instant <= until:
-        calendar._make_round(instant)
+
+    def stop(engine: Engine, done: Round) -> None:
+        following = calendar._next_instant()
+        if following is None or following > until:
+            raise StopIteration
+
+    assert int(work.submit[0]) <= until
+    with suppress(StopIteration):
+        calendar.run(stop)
     return calendar.engine
 
 
