@@ -183,9 +183,7 @@ class Lsf:
             return
         while max(rows) >= memory.jobs.shape[1]:
             memory.jobs = np.concatenate([memory.jobs, np.zeros_like(memory.jobs)], axis=1)
-        columns = view.columns
-        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
-        memory.jobs[: kernels.USER, rows] = _classes_of(view.machine, self._tables_of(view.machine), *asked)
+        memory.jobs[: kernels.USER, rows] = self._classes_of_rows(view, rows)
         if view.machine.limits_users:
             for row in rows:
                 memory.jobs[kernels.USER, row] = memory.users.setdefault(view.jobs[row].user, len(memory.users))
@@ -193,6 +191,11 @@ class Lsf:
         for row in fresh:
             if not memory.jobs[kernels.MAY, row]:
                 yield Reject(row, Reason(code, self.name, text, {"procs": view.jobs[row].procs}))
+
+    def _classes_of_rows(self, view: View, rows: list[int]) -> Int64Array:
+        columns = view.columns
+        asked = (column[rows] for column in (columns.procs, columns.memory, columns.estimate))
+        return _classes_of(view.machine, self._tables_of(view.machine), *asked)
 
     def _tables_of(self, machine: Machine) -> Tables:
         known = self._tables.get(id(machine))  # hashing a machine visits all of its hosts

@@ -55,7 +55,7 @@ class Recorded(Lsf):
     def __init__(self, jobs: list[oracle.Job], times: list[oracle.TimeClass]) -> None:
         super().__init__("lsf")
         names = [each.name for each in times]
-        self._told = {
+        self._classes = {
             job.sequence: (names.index(job.time_class), len(names) + SIZES.index(job.size_class)) for job in jobs
         }
 
@@ -63,7 +63,7 @@ class Recorded(Lsf):
         ranks = self._tables_of(view.machine).ranks
         found = []
         for job in (view.jobs[row] for row in rows):
-            time, size = self._told[job.number]
+            time, size = self._classes[job.number]
             fits = any(
                 ranks[place, time, size] >= 0 and host.cpus >= job.procs and host.memory >= job.memory
                 for place, host in enumerate(view.machine.hosts)
