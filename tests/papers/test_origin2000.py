@@ -457,7 +457,7 @@ def test_a_check_fails_on_what_is_not_known_and_only_on_that(
     asked = (*ONE_DAY, "--out", str(tmp_path / "made"), "--check")
     done = invoke(*asked)
     assert done.exit_code == 0, done.output
-    assert "not held, and known: A.lt_mj (the paper contradicts itself)" in done.stderr
+    assert "known not to hold: A.lt_mj (the paper contradicts itself)" in done.stderr
     monkeypatch.setitem(EXPECTED, "A.mt_lj", CONTRADICTED)  # type: ignore[arg-type]
     failed = invoke(*asked)
     assert failed.exit_code == 1
