@@ -18,6 +18,7 @@ from qbatch.policies.registry import load_policy
 from qbatch.wire.errors import Refusal
 from qbatch.wire.identifiers import JobKey
 from qbatch.wire.records import JobRecord, Shadows
+from qbatch.wire.requests import Submit
 from tests.daemon.core.driver import EMULATED, SECOND, Bench
 
 Fate = tuple[str, int | None, int | None, int | None]
@@ -75,17 +76,22 @@ def present(group: PolicyGroup) -> Shadows:
 def alone(policy: str, journal: list[bytes], until: int) -> Bench:
     """Give the commands of a journal to an emulated bench under a policy.
 
-    Where reality made a pass between two commands of one instant, so does the bench.
+    It makes a pass where reality made one.  A command comes before what falls on its instant, unless such a pass stands between.
     """
     bench = bench_of(policy)
     for data in journal:
-        said = journal_entry.read(data)
-        if said.at > bench.now and said.request is not None:
-            bench.wait((said.at - bench.now) / SECOND)
-        if said.request is not None and said.actor is not None:
-            with contextlib.suppress(Refusal):
-                bench.do(said.actor, said.request)
-        elif said.kind == "p" and said.at == bench.now and bench.core.is_dirty:
+        entry = journal_entry.read(data)
+        if entry.request is not None and entry.actor is not None:
+            if entry.at > bench.now:
+                bench.wait((entry.at - bench.now - 1) / SECOND)
+                bench.now = entry.at
+            try:
+                bench.do(entry.actor, entry.request)
+            except Refusal:  # in reality it was not refused, and a job that was submitted has got a number
+                bench.core.next_sequence += isinstance(entry.request, Submit)
+        elif entry.kind == "p" and entry.at > bench.now:
+            bench.wait((entry.at - bench.now) / SECOND)
+        elif entry.kind == "p" and bench.core.is_dirty:
             bench.make_pass()
     bench.wait((until - bench.now) / SECOND)
     return bench
