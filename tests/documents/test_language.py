@@ -17,6 +17,7 @@ ABOUT_THE_WORDS = ("tests/documents/language.py", "tests/documents/test_language
 DATA = re.compile(r"a sentence of \d+ words: (.* = |import |def |.*( -?[\d.]+;?){5}|vnode state |Queue Max |Job ID )")
 """How long sentences begin that are data of a test: TOML, scripts, logs, tables of numbers, listings of PBS."""
 
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_document_is_in_plain_language(path) -> None:
     if path.name.endswith(WRITTEN_BY_A_COMMAND):

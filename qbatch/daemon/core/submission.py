@@ -70,7 +70,7 @@ def submit(core: Core, actor: Actor, spec: Spec, key: str = "") -> Steps[JobKey]
 
 
 def _expand(core: Core, parent: BatchJob) -> Steps[None]:
-    """Make the jobs of an array, which are copies of it; ``settle`` gives each its state."""
+    """Make the jobs of an array, which are copies of it but for what is each one's own; ``settle`` gives each its state."""
     indices = parent.prepared.indices
     members: dict[int, BatchJob] = {}
     core.arrays[parent.sequence] = ArrayState(members, {BatchState.QUEUED: len(indices)}, len(indices))
