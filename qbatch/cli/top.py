@@ -34,9 +34,9 @@ def top(
         raise UsageError(f"there is no theme {theme!r}{suggestion(theme, BUILTIN_THEMES)}; known: {known}")
     if recording is not None:
         from qbatch.tui.playback import Playback
-        from qbatch.tui.schedule_tape import open_tape
+        from qbatch.tui.schedule_recording import open_recording
 
-        source = Playback(open_tape(recording))
+        source = Playback(open_recording(recording))
         source.speed = speed or source.speed
         watch(source, theme or "textual-dark")
         return
@@ -45,11 +45,11 @@ def top(
     if record is None:
         watch(Live(socket), theme or "textual-dark")
         return
-    from qbatch.tui.tape import TapeRecorder
+    from qbatch.tui.recording import RecordingWriter
 
     try:
         with open(record, "xb") as file:
-            watch(Live(socket, TapeRecorder(file, __version__)), theme or "textual-dark")
+            watch(Live(socket, RecordingWriter(file, __version__)), theme or "textual-dark")
     except FileExistsError:
         raise OutputError(f"{record}: already exists; name another file, or remove it first") from None
     except OSError as error:

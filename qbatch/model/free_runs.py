@@ -46,9 +46,9 @@ class FreeRuns:
 
     def copy(self) -> FreeRuns:
         """Return an independent copy."""
-        twin = FreeRuns(0)
-        twin.lows, twin.highs = list(self.lows), list(self.highs)
-        return twin
+        duplicate = FreeRuns(0)
+        duplicate.lows, duplicate.highs = list(self.lows), list(self.highs)
+        return duplicate
 
     def _shorten(self, place: int, low: int) -> None:
         if low == self.highs[place]:

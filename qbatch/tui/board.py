@@ -239,13 +239,13 @@ class Board:
 
     def keyframe(self) -> Board:
         """Return an independent copy."""
-        twin = Board(self._wall)
+        duplicate = Board(self._wall)
         for name in ("window", "server", "clock", "number", "ended", "is_stale", "_mark"):
-            setattr(twin, name, getattr(self, name))
-        twin.queues, twin.running, twin.waiting = dict(self.queues), dict(self.running), dict(self.waiting)
-        twin.grid, twin.series = self.grid.copy(), self.series.copy()
-        twin.events = self.events.copy()
-        return twin
+            setattr(duplicate, name, getattr(self, name))
+        duplicate.queues, duplicate.running, duplicate.waiting = dict(self.queues), dict(self.running), dict(self.waiting)
+        duplicate.grid, duplicate.series = self.grid.copy(), self.series.copy()
+        duplicate.events = self.events.copy()
+        return duplicate
 
     def become(self, other: Board) -> None:
         """Take over the contents of another board, which must not be used afterwards."""

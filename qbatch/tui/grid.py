@@ -93,12 +93,12 @@ class ShownHost:
             self.free.give(low, high)
 
     def copy(self) -> ShownHost:
-        twin = ShownHost(self.record)
-        twin.free, twin.lendable = self.free.copy(), self.lendable.copy()
-        twin.runs = {job: list(runs) for job, runs in self.runs.items()}
-        twin.stopped = {job: list(runs) for job, runs in self.stopped.items()}
-        twin.memory = dict(self.memory)
-        return twin
+        duplicate = ShownHost(self.record)
+        duplicate.free, duplicate.lendable = self.free.copy(), self.lendable.copy()
+        duplicate.runs = {job: list(runs) for job, runs in self.runs.items()}
+        duplicate.stopped = {job: list(runs) for job, runs in self.stopped.items()}
+        duplicate.memory = dict(self.memory)
+        return duplicate
 
     @property
     def memory_used(self) -> int:
@@ -185,12 +185,12 @@ class ShownHosts:
         self.busy, self._followed = other.busy, other
 
     def copy(self) -> ShownHosts:
-        twin = ShownHosts()
-        twin.busy = self.busy
+        duplicate = ShownHosts()
+        duplicate.busy = self.busy
         for name, place in self.places.items():
-            twin.places[name] = place.copy()
-        twin._homes = {job: [twin.places[each.record.name] for each in homes] for job, homes in self._homes.items()}
-        return twin
+            duplicate.places[name] = place.copy()
+        duplicate._homes = {job: [duplicate.places[each.record.name] for each in homes] for job, homes in self._homes.items()}
+        return duplicate
 
 
 def _count(runs: Iterable[tuple[int, int]]) -> int:

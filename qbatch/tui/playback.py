@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from qbatch.tui.board import MOST_EVENTS, Board
-from qbatch.tui.tape import Tape
+from qbatch.tui.recording import Recording
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import ClockRecord, JobRecord, Jobs
 from qbatch.wire.requests import History, JobStatus, Request
@@ -36,32 +36,32 @@ TURN = 2000
 
 
 class Playback:
-    """A recorded run, from the events of a tape; ``wall`` returns the seconds of a clock that never jumps."""
+    """A recorded run, from the events of a recording; ``wall`` returns the seconds of a clock that never jumps."""
 
     is_live = False
     trouble = ""
 
-    def __init__(self, tape: Tape, wall: Callable[[], float] = time.monotonic) -> None:
-        self.tape = tape
-        self.title = tape.title
+    def __init__(self, recording: Recording, wall: Callable[[], float] = time.monotonic) -> None:
+        self.recording = recording
+        self.title = recording.title
         self._wall = wall
         self._place = 0
-        self._now = tape.at[0] if len(tape.at) else 0
+        self._now = recording.at[0] if len(recording.at) else 0
         self._mark = wall()
         self._until: tuple[str, int | str] | None = None
         self._keyframes: dict[int, Board] = {}
         self._every = EVERY
-        self._ends = [place for place, kind in enumerate(tape.kinds) if kind == "ended"]
-        length = (tape.at[-1] - tape.at[0]) / 1e6 if len(tape.at) else 0.0
+        self._ends = [place for place, kind in enumerate(recording.kinds) if kind == "ended"]
+        length = (recording.at[-1] - recording.at[0]) / 1e6 if len(recording.at) else 0.0
         self.speed = _round(max(length / WHOLE, 1.0))
         self.is_paused = False
         self._board: Board | None = None
         self._lock = asyncio.Lock()
 
     def progress(self) -> tuple[int, int] | None:
-        if not len(self.tape.at):
+        if not len(self.recording.at):
             return (0, 0)
-        return self._now - self.tape.at[0], self.tape.at[-1] - self.tape.at[0]
+        return self._now - self.recording.at[0], self.recording.at[-1] - self.recording.at[0]
 
     async def run(self, board: Board) -> None:
         self._board = board
@@ -83,8 +83,8 @@ class Playback:
         goal = self._now + int(passed * 1e6 * self.speed)
         if self._until is not None and self._until[0] == "until":
             goal = min(goal, int(self._until[1]))
-        last = self.tape.at[-1] if len(self.tape.at) else self._now
-        stopped = await self._forward(board, bisect_right(self.tape.at, goal))
+        last = self.recording.at[-1] if len(self.recording.at) else self._now
+        stopped = await self._forward(board, bisect_right(self.recording.at, goal))
         self._now = board.clock.now if stopped else min(goal, last)
         self._set_clock()
         is_reached = self._until is not None and self._until[0] == "until" and self._now >= int(self._until[1])
@@ -102,14 +102,14 @@ class Playback:
             self._picture(board)
             if self._place % self._every == 0 and self._place not in self._keyframes:
                 self._keep(board)
-            event = self.tape.event(self._place)
+            event = self.recording.event(self._place)
             self._place += 1
             board.apply(event)
             if not is_over and self._is_awaited(event.kind, event.job):
                 self._now, is_over = event.at, True
-                place = min(place, bisect_right(self.tape.at, event.at))
+                place = min(place, bisect_right(self.recording.at, event.at))
                 board.set_clock(msgspec.structs.replace(board.clock, now=event.at))
-            is_between = self._place == len(self.tape.at) or self.tape.at[self._place] != event.at
+            is_between = self._place == len(self.recording.at) or self.recording.at[self._place] != event.at
             if self._place >= turn and is_between:
                 turn, self._now = self._place + TURN, event.at
                 self._set_clock()
@@ -117,7 +117,7 @@ class Playback:
         return is_over
 
     def _keep(self, board: Board) -> None:
-        """Keep the present state as a keyframe, without its log of events, which is on the tape."""
+        """Keep the present state as a keyframe, without its log of events, which is in the recording."""
         frame = self._keyframes[self._place] = board.keyframe()
         frame.events.clear()
         if len(self._keyframes) > MOST_KEYFRAMES:
@@ -137,7 +137,7 @@ class Playback:
         return kind in over and job.partition(".")[0] == str(wanted).partition(".")[0]
 
     def _picture(self, board: Board) -> None:
-        picture = self.tape.picture(self._place)
+        picture = self.recording.picture(self._place)
         if picture is not None:
             clock = picture.server.clock
             now = clock.now if clock is not None else self._now
@@ -150,7 +150,7 @@ class Playback:
         if place < self._place or start > self._place:
             if start in self._keyframes:
                 board.become(self._keyframes[start].keyframe())
-                latest = (self.tape.event(each) for each in range(max(start - MOST_EVENTS, 0), start))
+                latest = (self.recording.event(each) for each in range(max(start - MOST_EVENTS, 0), start))
                 board.events.extend(event for event in latest if event.kind != "clock")
             self._place = start
         until, self._until = self._until, None
@@ -189,14 +189,14 @@ class Playback:
                     self.speed = float(given["speed"])
                 case "step":
                     self.is_paused = True
-                    if self._place < len(self.tape.at):
-                        at = self.tape.at[self._place]
-                        await self._forward(board, bisect_right(self.tape.at, at))
+                    if self._place < len(self.recording.at):
+                        at = self.recording.at[self._place]
+                        await self._forward(board, bisect_right(self.recording.at, at))
                         self._now = at
                 case "jump":
-                    if len(self.tape.at):
-                        at = min(max(int(given["at"]), self.tape.at[0]), self.tape.at[-1])
-                        await self._show(board, bisect_right(self.tape.at, at))
+                    if len(self.recording.at):
+                        at = min(max(int(given["at"]), self.recording.at[0]), self.recording.at[-1])
+                        await self._show(board, bisect_right(self.recording.at, at))
                         self._now = at
                 case "until" | "until-start" | "until-end" | "until-count":
                     wanted = given.get("at") if action == "until" else given.get("job") or given.get("count") or 1
@@ -229,7 +229,7 @@ class Playback:
         if found is not None:
             return found
         for place in reversed(self._ends[: bisect_left(self._ends, self._place)]):
-            event = self.tape.event(place)
+            event = self.recording.event(place)
             if event.job == name:
                 return event.record
         return None
@@ -240,7 +240,7 @@ class Playback:
         place = bisect_left(self._ends, self._place)
         after = int(request.after) if request.after.isdigit() else place
         for number in range(min(after, place) - 1, -1, -1):
-            job = self.tape.event(self._ends[number]).record
+            job = self.recording.event(self._ends[number]).record
             if (
                 job is not None
                 and (not request.users or job.user in request.users)

@@ -54,9 +54,9 @@ class Series:
         )
 
     def copy(self) -> Series:
-        twin = copy.copy(self)
-        twin.busy, twin.waiting, twin.ended = list(self.busy), list(self.waiting), list(self.ended)
-        return twin
+        duplicate = copy.copy(self)
+        duplicate.busy, duplicate.waiting, duplicate.ended = list(self.busy), list(self.waiting), list(self.ended)
+        return duplicate
 
     def _open(self) -> None:
         self.busy.append(0.0)

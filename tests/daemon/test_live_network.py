@@ -116,14 +116,14 @@ def test_a_core_that_is_made_again_from_the_journal_goes_on_whatever_was_deleted
         if draw.random() < 0.1:
             written, journal = state_snapshot.dump(core), []
         if draw.random() < 0.2:
-            twin, other = state_snapshot.load(written, settings, load_policy), ClosedNetworkSource(network, seed, 0)
+            duplicate, other = state_snapshot.load(written, settings, load_policy), ClosedNetworkSource(network, seed, 0)
             for entry in journal:
-                journal_entry.apply(twin, entry)
-            twin.take_effects()
-            other.attach(twin)
+                journal_entry.apply(duplicate, entry)
+            duplicate.take_effects()
+            other.attach(duplicate)
             assert other.next_instant() == source.next_instant()
-            assert state_snapshot.dump(twin) == state_snapshot.dump(core)
-            core, source = twin, other
+            assert state_snapshot.dump(duplicate) == state_snapshot.dump(core)
+            core, source = duplicate, other
     visits = core.source.visits
     assert set(visits) == {0, 1, 2, 3}
     assert min(visits.values()) > 5

@@ -30,22 +30,22 @@ def test_a_loaded_engine_goes_on_as_the_other_one(name: str, where: str) -> None
     machine = MACHINES[where]
     for seed in range(draws(5, name)):
         life = Life(seed, machine)
-        engine, twin = Engine(machine, policy_of(name), is_audited=True), None
+        engine, duplicate = Engine(machine, policy_of(name), is_audited=True), None
         split = life.rng.randint(0, 40)
         for step in range(60):
             if step == split:
                 data = snapshot.dump(engine)
-                twin = snapshot.load(machine, policy_of(name), data, is_audited=True)
-                assert snapshot.dump(twin) == data
+                duplicate = snapshot.load(machine, policy_of(name), data, is_audited=True)
+                assert snapshot.dump(duplicate) == data
             drawn = life.next(engine)
             assert drawn is not None
             done = engine.handle(*drawn)
-            if twin is not None:
-                assert twin.handle(*drawn) == done, (seed, step)
-                assert twin.next_timer() == engine.next_timer()
+            if duplicate is not None:
+                assert duplicate.handle(*drawn) == done, (seed, step)
+                assert duplicate.next_timer() == engine.next_timer()
             life.account(engine, done)
-        assert twin is not None
-        assert snapshot.dump(twin) == snapshot.dump(engine), seed
+        assert duplicate is not None
+        assert snapshot.dump(duplicate) == snapshot.dump(engine), seed
 
 
 @pytest.mark.parametrize("name", ["fcfs", "conservative"])

@@ -110,9 +110,9 @@ class Profile:
 
     def copy(self) -> Profile:
         """Return a copy."""
-        twin = Profile(0, 0)
-        twin.times, twin.free = self.times[:], self.free[:]
-        return twin
+        duplicate = Profile(0, 0)
+        duplicate.times, duplicate.free = self.times[:], self.free[:]
+        return duplicate
 
     def book(self, job: Job, start: int) -> None:
         """Take the processors of a job from ``start`` on, for as long as it is booked."""

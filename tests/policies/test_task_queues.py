@@ -232,10 +232,10 @@ def test_it_takes_over_what_another_policy_has_started() -> None:
 def test_a_written_engine_goes_on_with_its_queues() -> None:
     engine = engine_of("taskqueues:discipline=lstf,limit=1,ties=lowest")
     started(engine, 0, tasks(1, 12))
-    twin = load(HOSTS, engine.policy, dump(engine), is_audited=True)
+    duplicate = load(HOSTS, engine.policy, dump(engine), is_audited=True)
     for instant, row in enumerate((0, 1, 2), 1):
-        assert started(engine, instant, [Finished(row)]) == started(twin, instant, [Finished(row)])
-    assert queues(engine) == queues(twin)
+        assert started(engine, instant, [Finished(row)]) == started(duplicate, instant, [Finished(row)])
+    assert queues(engine) == queues(duplicate)
 
 
 def test_draws_of_arrays_are_by_task_and_the_same_again() -> None:

@@ -141,12 +141,12 @@ def test_no_processor_is_lost_or_run_on_twice_through_suspensions(deeds: list[tu
 def test_a_keyframe_goes_on_by_itself() -> None:
     board = Board(wall=lambda: 0.0)
     board.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
-    twin = board.keyframe()
+    duplicate = board.keyframe()
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         board.apply(event)
-    assert set(twin.running) == {each.id for each in RUNNING}
-    assert twin.grid.busy == sum(procs for each in RUNNING if each.state == "R" for _, procs, _ in chunks_of(each))
-    again = twin.keyframe()
+    assert set(duplicate.running) == {each.id for each in RUNNING}
+    assert duplicate.grid.busy == sum(procs for each in RUNNING if each.state == "R" for _, procs, _ in chunks_of(each))
+    again = duplicate.keyframe()
     for event in events([(1, 7, 0), (20, 0, 0), (20, 1, 1)]):
         again.apply(event)
     board.become(again)

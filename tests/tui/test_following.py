@@ -10,7 +10,7 @@ import msgspec
 
 from qbatch.tui.board import Board
 from qbatch.tui.live import Live
-from qbatch.tui.tape import FileTape, TapeRecorder
+from qbatch.tui.recording import FileRecording, RecordingWriter
 from qbatch.wire.frames import encode
 from qbatch.wire.records import Done, EventRecord, HostRecord, Hosts, Jobs, QueueRecord, Queues, ServerRecord
 from tests.daemon.harness import Daemon, emulated
@@ -79,7 +79,7 @@ def test_arrays_moves_hosts_and_a_new_configuration_reach_the_board(tmp_path: Pa
         async def run() -> None:
             board = Board()
             with (tmp_path / "r.jsonl").open("wb") as file:
-                watching = asyncio.create_task(Live(daemon.socket, TapeRecorder(file, "1")).run(board))
+                watching = asyncio.create_task(Live(daemon.socket, RecordingWriter(file, "1")).run(board))
                 await until(lambda: bool(board.queues))
                 array = await do("qsub", "-J", "0-9", "-l", "ncpus=4", "--", "true")
                 await until(lambda: len(board.waiting) + len(board.running) == 10)
@@ -100,8 +100,8 @@ def test_arrays_moves_hosts_and_a_new_configuration_reach_the_board(tmp_path: Pa
                 await until(lambda: board.queues["short"].max_running == 3)
                 await until(lambda: shown_by(board) == told_by(daemon))
                 watching.cancel()
-            tape = FileTape(str(tmp_path / "r.jsonl"))
-            pictures = [found for place in range(len(tape.at) + 1) if (found := tape.picture(place)) is not None]
+            played = FileRecording(str(tmp_path / "r.jsonl"))
+            pictures = [found for place in range(len(played.at) + 1) if (found := played.picture(place)) is not None]
             states = {host.name: host.state for host in pictures[-1].hosts}
             assert states["n3"] == "offline"
 
@@ -159,7 +159,7 @@ def test_a_recording_that_cannot_be_written_ends_and_the_monitor_goes_on(tmp_pat
         async def run() -> None:
             board = Board()
             with open("/dev/full", "wb", buffering=0) as file:
-                recorder = TapeRecorder.__new__(TapeRecorder)
+                recorder = RecordingWriter.__new__(RecordingWriter)
                 recorder._file = file
                 watching = asyncio.create_task(Live(daemon.socket, recorder).run(board))
                 await until(lambda: bool(board.queues))

@@ -19,7 +19,7 @@ from qbatch.tui.panels.charts import LiveChart
 from qbatch.tui.panels.jobs import JobTable, run_time, walltime_of
 from qbatch.tui.panels.status import Status
 from qbatch.tui.playback import Playback
-from qbatch.tui.schedule_tape import open_tape
+from qbatch.tui.schedule_recording import open_recording
 from qbatch.wire.frames import encode
 from qbatch.wire.records import ClockRecord, EventRecord
 from qbatch.wire.requests import Shadow
@@ -75,7 +75,7 @@ def test_a_frame_of_a_fast_recording_is_one_instant(result: str, speed: float) -
     wall = Wall()
 
     async def run() -> list[int]:
-        source = Playback(open_tape(result), wall=wall)
+        source = Playback(open_recording(result), wall=wall)
         source.speed = speed
         app = Monitor(source)
         seen = []
@@ -103,7 +103,7 @@ def test_run_until_stops_behind_the_whole_instant(tmp_path: Path) -> None:
     wall = Wall()
 
     async def run() -> tuple[set[str], set[str]]:
-        source, board = Playback(open_tape(str(tmp_path / "r")), wall=wall), Board(wall=wall)
+        source, board = Playback(open_recording(str(tmp_path / "r")), wall=wall), Board(wall=wall)
         task = asyncio.create_task(source.run(board))
         await asyncio.sleep(0.1)
         source.speed = 1.0

@@ -18,8 +18,8 @@ from qbatch.tui.board import Board
 from qbatch.tui.live import Live
 from qbatch.tui.panels.jobs import JobTable
 from qbatch.tui.query import Query
+from qbatch.tui.recording import FileRecording, RecordingWriter
 from qbatch.tui.screens.output import Follow
-from qbatch.tui.tape import FileTape, TapeRecorder
 from qbatch.wire.records import HostRecord, Hosts, JobRecord, Jobs, SubmissionRecord
 from qbatch.wire.requests import HostStatus, JobStatus, Spec, Submit
 from tests.daemon.harness import Daemon, emulated
@@ -72,7 +72,7 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
         async def run() -> None:
             board = Board()
             with (tmp_path / "r.jsonl").open("wb") as file:
-                live = Live(daemon.socket, TapeRecorder(file, "1"))
+                live = Live(daemon.socket, RecordingWriter(file, "1"))
                 watching = asyncio.create_task(live.run(board))
                 await until(lambda: bool(board.queues))
                 await asyncio.to_thread(submit, daemon, 12, procs=2, seconds=150)
@@ -91,9 +91,9 @@ def test_the_board_agrees_with_the_daemon_through_kills(tmp_path: Path) -> None:
                 texts = [event.text for event in board.events if event.kind == "monitor"]
                 assert texts == ["the daemon has gone; waiting for it to come back", "the daemon is back"]
                 watching.cancel()
-            tape = FileTape(str(tmp_path / "r.jsonl"))
-            assert tape.kinds.count("submitted") == 17
-            assert sum(tape.picture(place) is not None for place in range(len(tape.at) + 1)) == 3
+            played = FileRecording(str(tmp_path / "r.jsonl"))
+            assert played.kinds.count("submitted") == 17
+            assert sum(played.picture(place) is not None for place in range(len(played.at) + 1)) == 3
 
         asyncio.run(run())
 

@@ -20,8 +20,8 @@ from qbatch.tui.board import Board
 from qbatch.tui.panels.jobs import run_time
 from qbatch.tui.panels.lists import event_text
 from qbatch.tui.playback import Playback
-from qbatch.tui.schedule_tape import ScheduleTape, open_tape
-from qbatch.tui.tape import FileTape, Picture, TapeRecorder
+from qbatch.tui.recording import FileRecording, Picture, RecordingWriter
+from qbatch.tui.schedule_recording import ScheduleRecording, open_recording
 from qbatch.wire.errors import Refusal
 from qbatch.wire.records import EventRecord, Explanation, Jobs
 from qbatch.wire.requests import Explain, History, JobStatus
@@ -34,7 +34,7 @@ CHOICES = [(1, 1, 0), (2, 0, 0), (2, 1, 1), (1, 7, 0), (3, 0, 0), (3, 4, 0), (2,
 
 def recording(path: Path, made: list[EventRecord]) -> str:
     with path.open("wb") as file:
-        recorder = TapeRecorder(file, "1")
+        recorder = RecordingWriter(file, "1")
         recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
         for event in made:
             recorder.event(event)
@@ -50,9 +50,9 @@ def seen(board: Board) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-async def shown(tape: Any, jumps: list[int]) -> Board:
+async def shown(played: Any, jumps: list[int]) -> Board:
     board = Board(wall=lambda: 0.0)
-    source = Playback(tape, wall=lambda: 0.0)
+    source = Playback(played, wall=lambda: 0.0)
     task = asyncio.create_task(source.run(board))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -64,9 +64,9 @@ async def shown(tape: Any, jumps: list[int]) -> Board:
 
 def test_a_recording_plays_what_was_written(tmp_path: Path) -> None:
     made = events(CHOICES)
-    tape = FileTape(recording(tmp_path / "r.jsonl", made))
-    assert [tape.event(place) for place in range(len(tape.at))] == made
-    board = asyncio.run(shown(tape, [NOW + 100]))
+    played = FileRecording(recording(tmp_path / "r.jsonl", made))
+    assert [played.event(place) for place in range(len(played.at))] == made
+    board = asyncio.run(shown(played, [NOW + 100]))
     plain = Board(wall=lambda: 0.0)
     plain.window = 1 << 60
     plain.load(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
@@ -78,11 +78,11 @@ def test_a_recording_plays_what_was_written(tmp_path: Path) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
 def test_any_jumps_end_where_playing_ends(tmp_path_factory: pytest.TempPathFactory, jumps: list[int]) -> None:
-    tape = FileTape(recording(tmp_path_factory.mktemp("r") / "r.jsonl", events(CHOICES)))
+    played = FileRecording(recording(tmp_path_factory.mktemp("r") / "r.jsonl", events(CHOICES)))
     playback.EVERY, was = 3, playback.EVERY  # keyframes close together, so that they are used
     try:
-        jumped = asyncio.run(shown(tape, [NOW + each for each in jumps]))
-        straight = asyncio.run(shown(tape, [NOW + jumps[-1]]))
+        jumped = asyncio.run(shown(played, [NOW + each for each in jumps]))
+        straight = asyncio.run(shown(played, [NOW + jumps[-1]]))
     finally:
         playback.EVERY = was
     assert seen(jumped) == seen(straight)
@@ -93,7 +93,7 @@ def test_a_cut_recording_plays_to_its_last_whole_line(tmp_path: Path) -> None:
     recording(path, events(CHOICES))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    assert len(FileTape(str(path)).at) == len(CHOICES) - 1
+    assert len(FileRecording(str(path)).at) == len(CHOICES) - 1
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes, says: s
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
     with pytest.raises(InputError, match=says):
-        FileTape(str(path))
+        FileRecording(str(path))
     with pytest.raises(InputError, match="No such file"):
-        open_tape(str(tmp_path / "none"))
+        open_recording(str(tmp_path / "none"))
 
 
 def rows(count: int = 200, seed: int = 3) -> Schedule:
@@ -134,14 +134,14 @@ def rows(count: int = 200, seed: int = 3) -> Schedule:
 
 def test_job_rows_play_as_they_ran() -> None:
     table = rows()
-    tape = ScheduleTape(table, NOW, "rows")
-    at = list(tape.at)
+    played = ScheduleRecording(table, NOW, "rows")
+    at = list(played.at)
     assert at == sorted(at)
     assert len(at) == 3 * len(table)
 
     async def run() -> None:
         board = Board(wall=lambda: 0.0)
-        source = Playback(tape, wall=lambda: 0.0)
+        source = Playback(played, wall=lambda: 0.0)
         task = asyncio.create_task(source.run(board))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -188,16 +188,16 @@ def state_of(schedule: Schedule, row: int, at: int) -> tuple[str, int]:
 def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: int) -> None:
     schedule = in_pieces(seed)
     table = schedule
-    tape = ScheduleTape(table, NOW, "pieces")
-    assert list(tape.at) == sorted(tape.at)
+    played = ScheduleRecording(table, NOW, "pieces")
+    assert list(played.at) == sorted(played.at)
 
     async def run() -> None:
         board = Board(wall=lambda: 0.0)
-        source = Playback(tape, wall=lambda: 0.0)
+        source = Playback(played, wall=lambda: 0.0)
         task = asyncio.create_task(source.run(board))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        first, last = (each - NOW for each in (tape.at[0], tape.at[-1]))
+        first, last = (each - NOW for each in (played.at[0], played.at[-1]))
         for instant in np.random.default_rng(seed).integers(first, last, 30).tolist():
             await source.drive("jump", at=NOW + instant)
             states = {row: state_of(schedule, row, instant) for row in range(len(table))}
@@ -222,12 +222,12 @@ def test_jobs_in_pieces_are_shown_suspended_resized_and_back_in_the_queue(seed: 
 
 
 def test_playing_stops_at_the_given_instant() -> None:
-    tape = ScheduleTape(rows(), NOW, "rows")
+    played = ScheduleRecording(rows(), NOW, "rows")
     wall = [0.0]
 
     async def run() -> None:
         board = Board(wall=lambda: wall[0])
-        source = Playback(tape, wall=lambda: wall[0])
+        source = Playback(played, wall=lambda: wall[0])
         source.speed = 1e6
         task = asyncio.create_task(source.run(board))
 
@@ -251,7 +251,7 @@ def test_playing_stops_at_the_given_instant() -> None:
         await until_paused()
         assert board.now() == goal
         await source.drive("step")
-        assert board.now() == min(each for each in tape.at if each > goal)
+        assert board.now() == min(each for each in played.at if each > goal)
         task.cancel()
 
     asyncio.run(run())
@@ -263,25 +263,25 @@ def test_a_result_of_several_policies_asks_which(tmp_path: Path) -> None:
     out = tmp_path / "result"
     assert run(["replay", "traces/tiny.txt", "-p", "fcfs", "-p", "easy", "--out", str(out), "--quiet"]) == 0
     with pytest.raises(InputError, match="name one"):
-        open_tape(str(out))
-    tape = open_tape(f"{out}:easy")
-    assert set(tape.kinds) == {"submitted", "started", "ended"}
-    assert tape.picture(0) is not None
+        open_recording(str(out))
+    played = open_recording(f"{out}:easy")
+    assert set(played.kinds) == {"submitted", "started", "ended"}
+    assert played.picture(0) is not None
 
 
 def test_policies_have_colons_too(tmp_path: Path) -> None:
     write_result(tmp_path / "out", {}, [tried("immediate:inner=easy"), tried("equispatial")])
-    tape = open_tape(f"{tmp_path / 'out'}:immediate:inner=easy")
-    assert tape.title == "out: immediate:inner=easy"
-    assert sorted({*tape.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
-    resizing = open_tape(f"{tmp_path / 'out'}:equispatial")
+    played = open_recording(f"{tmp_path / 'out'}:immediate:inner=easy")
+    assert played.title == "out: immediate:inner=easy"
+    assert sorted({*played.kinds}) == ["ended", "requeued", "resumed", "started", "submitted", "suspended"]
+    resizing = open_recording(f"{tmp_path / 'out'}:equispatial")
     first = resizing.event(list(resizing.kinds).index("resized"))
     assert event_text(first) == "job1, -, 3 of 4 procs, log, on machine*3"
 
 
 def test_an_interrupted_writer_leaves_whole_lines() -> None:
     file = io.BytesIO()
-    recorder = TapeRecorder(file, "1")
+    recorder = RecordingWriter(file, "1")
     recorder.picture(SERVER, HOSTS, QUEUES, RUNNING, WAITING)
     recorder.event(EventRecord(number=1, at=NOW, kind="submitted", record=job(7)))
     assert file.getvalue().endswith(b"}\n")

@@ -18,7 +18,7 @@ import pytest
 from qbatch.cli.main import run as run_command
 from qbatch.tui.app import Monitor
 from qbatch.tui.playback import Playback
-from qbatch.tui.schedule_tape import open_tape
+from qbatch.tui.schedule_recording import open_recording
 from tests.tui.scene import Scene
 from tests.tui.test_keys import settle
 
@@ -84,13 +84,13 @@ def test_the_monitor_looks_as_it_did(name: str, size: tuple[int, int], theme: st
 def test_the_picture_of_the_readme_is_what_the_monitor_draws(tmp_path: Path) -> None:
     out = tmp_path / "result"
     assert run_command(["replay", "traces/demo-128.swf", "-p", "easy", "--out", str(out), "--quiet"]) == 0
-    source = Playback(open_tape(str(out)), wall=lambda: 0.0)
+    source = Playback(open_recording(str(out)), wall=lambda: 0.0)
     source.is_paused = True
 
     async def jump() -> None:
         played = source.progress()
         assert played is not None
-        await source.drive("jump", at=source.tape.at[0] + round(0.37 * played[1]))
+        await source.drive("jump", at=source.recording.at[0] + round(0.37 * played[1]))
 
     assert _is_as_kept(SHOWN / "monitor.svg", picture((150, 44), "textual-dark", ("1",), source, jump))
     readme = (SHOWN.parents[1] / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qbatch.model.errors import InputError
-from qbatch.tui.tape import FileTape, Picture, Tape
+from qbatch.tui.recording import FileRecording, Picture, Recording
 from qbatch.wire.records import ClockRecord, EventRecord, HostRecord, JobRecord, QueueRecord, ServerRecord
 from qbatch.wire.resources import format_duration
 
@@ -25,7 +25,7 @@ _SUSPENSIONS = (0, 1, 0, 0, 0, 0, -1, 0, 0)
 _STATES = {"submitted": "Q", "requeued": "Q", "suspended": "S", "ended": "F"}
 
 
-class ScheduleTape:
+class ScheduleRecording:
     """The schedule of one policy as events: submitted, started, suspended, ended, ...; on one host with all processors.
 
     Args:
@@ -164,7 +164,7 @@ def _of_pieces(job: int, pieces: list[_Piece]) -> list[tuple[int, int, int, int]
     return [*events, (last.end, _ENDED_AT_ONCE if last.end == last.begin else _ENDED, job, len(pieces) - 1)]
 
 
-def open_tape(text: str) -> Tape:
+def open_recording(text: str) -> Recording:
     """Open the input of ``--recording``: a recording, a result (``DIR`` or ``DIR:POLICY``), or job rows.
 
     Raises:
@@ -179,5 +179,5 @@ def open_tape(text: str) -> Tape:
             names = ", ".join(result.policies)
             raise InputError(f"{path} holds several policies ({names}); name one: {path}:{result.policies[0]}")
         offset = result.clock.unix_start * 1_000_000 if result.clock.unix_start else 0
-        return ScheduleTape(result.schedules[0], offset, f"{Path(path).name}: {result.policies[0]}")
-    return FileTape(path)
+        return ScheduleRecording(result.schedules[0], offset, f"{Path(path).name}: {result.policies[0]}")
+    return FileRecording(path)

@@ -31,7 +31,7 @@ class Picture(Record, frozen=True):
     waiting: tuple[JobRecord, ...] = ()
 
 
-class Tape(Protocol):
+class Recording(Protocol):
     """Events in order, with the pictures that they start from."""
 
     title: str
@@ -70,7 +70,7 @@ _lines = msgspec.json.Decoder(_Line)
 _events = msgspec.json.Decoder(_EventLine)
 
 
-class TapeRecorder:
+class RecordingWriter:
     """Writes a recording, line by line; an interrupted one is complete up to its last line."""
 
     def __init__(self, file: BinaryIO, version: str) -> None:
@@ -91,7 +91,7 @@ class TapeRecorder:
         self._file.write(msgspec.json.encode(line) + b"\n")
 
 
-class FileTape:
+class FileRecording:
     """A recording in a file; events are decoded when they are played.
 
     Raises:
