@@ -149,7 +149,7 @@ def left_out_words(log: Mapping[str, Any]) -> str:
 def left_out_notes(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence on what the log of a run lacks, as a list of one or none."""
     words = left_out_words(_mapping(document.get("log")))
-    return [f"the log does not hold {words}"] if words else []
+    return [f"left out of the log: {words}"] if words else []
 
 
 def history_notes(documents: Iterable[Mapping[str, Any]]) -> list[str]:

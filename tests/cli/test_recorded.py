@@ -82,10 +82,10 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
     monkeypatch.chdir(tmp_path)
     left_out = "GPUs: 37 of 600 jobs (gpu:a100 37); not in the records: licences"
     code, out, err = command(capfd, "replay", "cluster.swf", "-p", "fcfs", "--no-kill", "--out", "result")
-    assert (code, f"note: the log does not hold {left_out}" in err) == (0, True)
+    assert (code, f"note: left out of the log: {left_out}" in err) == (0, True)
     assert f"not in log  {left_out}" in out.splitlines()
     _, out, _ = command(capfd, "compare", "cluster.swf", "result")
-    assert f"the machine that the log is of: the log does not hold {left_out}." in out
+    assert f"the machine that the log is of: left out of the log: {left_out}." in out
     assert f"not in log  {left_out}" in command(capfd, "metrics", "cluster.swf")[1].splitlines()
     assert command(capfd, "report", "result", "cluster.swf", "--baseline", "log", "-o", "page.html")[0] == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ def test_what_an_import_left_out_stands_with_every_table_page_and_comparison(cap
         {"what": "licences", "jobs": None, "of": None, "names": ""},
     ]
     shown = qbatch.read_result("result").notes
-    assert f"the log does not hold {left_out}" in shown
+    assert f"left out of the log: {left_out}" in shown
 
 
 def test_a_result_of_before_says_nothing_of_what_its_log_left_out(capfd, lived, tmp_path) -> None:

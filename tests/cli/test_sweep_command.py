@@ -76,7 +76,7 @@ def test_what_an_import_left_out_stands_with_a_sweep_too(tmp_path: Path, capfd: 
     log.write_text(note + log.read_text(encoding="utf-8"), encoding="utf-8")
     out, page = tmp_path / "out", tmp_path / "page.html"
     code, said, _ = command(capfd, "sweep", "--log", log, "-p", "fcfs", "-o", out, "--on", "local:1")
-    remark = "log: the log does not hold GPUs: 37 of 120 jobs (gpu:a100 37)"
+    remark = "log: left out of the log: GPUs: 37 of 120 jobs (gpu:a100 37)"
     assert (code, said.splitlines()[-1]) == (0, remark)
     assert command(capfd, "report", out, "-o", page)[0] == 0
     assert remark in page.read_text(encoding="utf-8")
