@@ -461,7 +461,7 @@ def test_a_check_fails_on_what_is_not_known_and_only_on_that(
     monkeypatch.setitem(EXPECTED, "A.mt_lj", CONTRADICTED)  # type: ignore[arg-type]
     failed = invoke(*asked)
     assert failed.exit_code == 1
-    assert "check: A.mt_lj: holds; known of it: the paper contradicts itself" in failed.stderr
+    assert "check: A.mt_lj: holds; known verdict: the paper contradicts itself" in failed.stderr
 
 
 def test_what_cannot_be_is_refused() -> None:
