@@ -30,7 +30,7 @@ test: lint $(VENV)/.installed-test chromium
 # What a developer runs after each change: about a minute on two cores. The tests left out compile kernels in other processes.
 COMPILING := tests/planning/test_live_kernels.py tests/planning/test_jit.py tests/planning/test_native.py
 check: lint
-	@$(BIN)/python -m pytest -q -n $$(nproc) --dist worksteal --assert=plain $(COMPILING:%=--ignore=%) tests/model tests/engine \
+	@QBATCH_QUICK=1 $(BIN)/python -m pytest -q -n $$(nproc) --dist worksteal --assert=plain $(COMPILING:%=--ignore=%) tests/model tests/engine \
 		tests/metrics tests/wire tests/contract tests/planning tests/test_architecture.py tests/documents/test_language.py \
 		tests/documents/test_citations.py
 
