@@ -186,8 +186,8 @@ def _commands() -> Iterator[HealthFinding]:
         if first is None:
             yield HealthFinding(name, "warning", "is not on PATH", f"add {ours} to PATH, or use: qbatch run -- COMMAND")
         elif Path(first).parent.resolve() != ours.resolve():
-            whose = "the other program of that name" if name == "qbatch" else "another PBS or Slurm"
-            yield HealthFinding(name, "warning", f"{first} comes first on PATH: {whose}?", f"put {ours} in front")
+            other = "the other program of that name" if name == "qbatch" else "another PBS or Slurm"
+            yield HealthFinding(name, "warning", f"{first} comes first on PATH: {other}?", f"put {ours} in front")
         else:
             yield HealthFinding(name, "ok", first)
 

@@ -42,7 +42,7 @@ from qbatch.planning.compiled_policy import actions_of
 from qbatch.planning.kernels import equal_shares as shares
 from qbatch.planning.kernels.entries import entries_to
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NOBODY, Needs
+from qbatch.planning.kernels.tables import ACTION, INTERRUPTIONS, NO_JOB, Needs
 from qbatch.planning.policy import Compiled, check_single_hosts
 from qbatch.planning.view import View
 
@@ -70,7 +70,7 @@ class Shares:
         """Return the rows in the table with their hosts; for a waiting row, the number of hosts."""
         state = self.state
         jobs = state.jobs[: state.counts["used"].item(0)]
-        return dict(jobs[jobs["row"] != NOBODY][["row", "host"]].tolist())
+        return dict(jobs[jobs["row"] != NO_JOB][["row", "host"]].tolist())
 
     def come(self, job: Job, *, is_new: bool) -> int:
         """Add a waiting job; return its slot."""

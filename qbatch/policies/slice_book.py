@@ -56,8 +56,8 @@ class SliceBook:
     def __init__(self, machine: Machine) -> None:
         self.jobs = np.zeros(64, slices.TIMED_JOB)
         self.count = 0
-        self.owners: Int64Array = np.full((3, machine.procs), slices.NOBODY, np.int64)
-        self.busy: Int64Array = np.full(machine.procs, slices.NOBODY, np.int64)
+        self.owners: Int64Array = np.full((3, machine.procs), slices.NO_JOB, np.int64)
+        self.busy: Int64Array = np.full(machine.procs, slices.NO_JOB, np.int64)
         self.hosts: Int64Array = np.repeat(np.arange(len(machine.hosts)), [host.cpus for host in machine.hosts])
         self.is_one_host = len(machine.hosts) == 1
         self.is_one_pool = machine.is_one_pool
@@ -159,7 +159,7 @@ class SliceBook:
     def settle_hosts(self, view: View) -> None:
         """Close the nodes of closed hosts, and those that the engine withholds; add running jobs that are unknown."""
         known = set(self.jobs["row"][: self.count].tolist())
-        self.busy[self.busy == slices.CLOSED] = slices.NOBODY
+        self.busy[self.busy == slices.CLOSED] = slices.NO_JOB
         for row in view.running:
             if row in known:
                 self.busy[self.owners[self.fact(row, "kind")] == row] = row
@@ -168,7 +168,7 @@ class SliceBook:
             if host in view.closed:
                 self.busy[here] = slices.CLOSED
                 continue
-            idle = np.flatnonzero(here & (self.busy == slices.NOBODY))
+            idle = np.flatnonzero(here & (self.busy == slices.NO_JOB))
             if len(idle) > free:
                 self.busy[idle[free:]] = slices.CLOSED
         self.open_procs = int((self.busy != slices.CLOSED).sum())
@@ -183,7 +183,7 @@ class SliceBook:
         self._take_up(run, job, kind, slices.RUNNING)
         for chunk in run.allocation:
             for host in chunk.hosts:
-                idle = np.flatnonzero((self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NOBODY))
+                idle = np.flatnonzero((self.hosts == host) & (self.busy < 0) & (self.owners[kind] == slices.NO_JOB))
                 self.owners[kind, idle[: chunk.procs]] = run.row
                 self.busy[idle[: chunk.procs]] = run.row
 
@@ -206,7 +206,7 @@ class SliceBook:
         for row, parts in sorted(self.strays.items()):
             slot = self.slot_of(row)
             owners = self.owners[int(self.jobs["kind"][slot])]
-            found = [np.flatnonzero((self.hosts == host) & (owners == slices.NOBODY))[:procs] for host, procs in parts]
+            found = [np.flatnonzero((self.hosts == host) & (owners == slices.NO_JOB))[:procs] for host, procs in parts]
             if all(len(each) == procs for each, (_, procs) in zip(found, parts, strict=True)):
                 nodes = np.concatenate(found)
                 owners[nodes] = row

@@ -72,7 +72,7 @@ class Places:
         has_memory = row in book.holders or all(
             memory <= self.memory[host] or not self.view.machine.hosts[host].memory for host, _, memory in parts
         )
-        if not has_memory or not (book.busy[mine] == slices.NOBODY).all():
+        if not has_memory or not (book.busy[mine] == slices.NO_JOB).all():
             return None
         if self.view.machine.counts_memory:
             self._own(slot, -1)
@@ -82,7 +82,7 @@ class Places:
     def _start(self, slot: int) -> Action | None:
         book, view = self.book, self.view
         row, kind = int(book.jobs["row"][slot]), int(book.jobs["kind"][slot])
-        is_idle = (book.busy == slices.NOBODY) & (book.owners[kind] == slices.NOBODY)
+        is_idle = (book.busy == slices.NO_JOB) & (book.owners[kind] == slices.NO_JOB)
         free = np.bincount(book.hosts[is_idle], minlength=len(view.machine.hosts)).tolist()
         memory = [have - owned for have, owned in zip(self.memory, self.suspended_memory[kind], strict=True)]
         job = view.jobs[row]

@@ -18,7 +18,7 @@ from qbatch.model.record import Int64Array, Workload
 from qbatch.simulation.prepare import reasons_to_skip
 from qbatch.simulation.sources import Arrival, arrivals_of
 from qbatch.workloads import Log
-from qbatch.workloads.feedback import NOBODY, Feedback
+from qbatch.workloads.feedback import NO_JOB, Feedback
 
 
 class FeedbackSource:
@@ -26,7 +26,7 @@ class FeedbackSource:
 
     Args:
         workload: jobs in order of sequence, prepared from a log.
-        predecessor: by job the index of its predecessor in the workload, ``NOBODY`` for none: the job comes at its own instant.
+        predecessor: by job the index of its predecessor in the workload, ``NO_JOB`` for none: the job comes at its own instant.
         think: by job, microseconds.
     """
 
@@ -85,7 +85,7 @@ def feedback_source(log: Log, work: Workload, machine: Machine, feedback: Feedba
     run on the machine counts as ended at its submission.  If the predecessor is not replayed (``--from`` and similar), its end
     is unknown, and the job comes at its own instant.
     """
-    place_of = np.full(len(log) + 1, NOBODY)
+    place_of = np.full(len(log) + 1, NO_JOB)
     place_of[work.log_row] = np.arange(len(work))
     before = feedback.predecessor[work.log_row]
     skipped = np.zeros(len(log) + 1, np.bool_)

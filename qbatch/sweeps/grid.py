@@ -1,4 +1,4 @@
-"""The grid of a sweep: its axes, the form of their values, and the checks before any run.
+"""The grid of a sweep: its axes, the form of their values, the checks before any run; its cases.
 
 A grid is written as a file (TOML) or as options, with the same texts.  Every axis has one value or several; a sweep runs
 every combination.  ``load = "0.7:1.1:0.05"`` is a range with both ends, ``seed = "1:20"`` one of whole numbers.
@@ -9,13 +9,23 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from qbatch.model.errors import InputError, UsageError, suggestion
+
+if TYPE_CHECKING:
+    from qbatch.model.machine import Machine
+    from qbatch.workloads.log import Log
+
+ALL, NONE, OF_LOG = "all", "none", "log"
+"""The whole log as a window, a log that is not resampled, and the machine of the log."""
+
+RESAMPLES = (NONE, "weeks", "users")
 
 SCHEMA = 1
 _MOST_VALUES = 100_000
@@ -65,6 +75,37 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     def varying(self) -> tuple[str, ...]:
         """The axes that have several values."""
         return tuple(axis for axis in AXES if len(getattr(self, axis)) > 1)
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One run: indices of the grid's logs, machines and windows, and values of its other axes.
+
+    ``seed``: None if nothing is drawn, so that every seed would give the same run.
+    """
+
+    log: int
+    machine: int
+    window: int
+    resample: str
+    load: float
+    estimates: str
+    seed: int | None
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The shared data of all runs: the grid; its logs, None for one that a model generates; its machines, None for a log's own.
+
+    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.  ``key``: distinguishes contexts
+    in a worker that gets several.
+    """
+
+    grid: Grid
+    logs: tuple[Log | None, ...]
+    machines: tuple[Machine | None, ...]
+    key: str
+    policies: dict[str, str]
 
 
 def grid_of(given: Mapping[str, Any], where: str, *, form: str = "{}") -> Grid:

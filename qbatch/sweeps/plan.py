@@ -22,7 +22,7 @@ from qbatch.model.machine import Machine, one_host
 from qbatch.policies.registry import canonical_text, load_policy
 from qbatch.sweeps.code import digest_of_policy, policy_by_digest, program_digest
 from qbatch.sweeps.executors import Place, each_outcome
-from qbatch.sweeps.grid import Grid
+from qbatch.sweeps.grid import NONE, OF_LOG, RESAMPLES, Case, Context, Grid
 from qbatch.workloads.estimates import read_estimates
 from qbatch.workloads.generate import is_model, read_model
 from qbatch.workloads.left_out import left_out_in
@@ -30,44 +30,9 @@ from qbatch.workloads.machines import load_machine
 from qbatch.workloads.source import STANDARD_INPUT, LogFile
 
 if TYPE_CHECKING:
-    from qbatch.workloads.log import Log
+    pass
 
-ALL, NONE, OF_LOG = "all", "none", "log"
-"""The whole log as a window, a log that is not resampled, and the machine of the log."""
-
-RESAMPLES = (NONE, "weeks", "users")
 _KEY_SCHEMA = 1
-
-
-class Case(msgspec.Struct, frozen=True):
-    """One run: indices of the grid's logs, machines and windows, and values of its other axes.
-
-    ``seed``: None if nothing is drawn, so that every seed would give the same run.
-    """
-
-    log: int
-    machine: int
-    window: int
-    resample: str
-    load: float
-    estimates: str
-    seed: int | None
-    policy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The shared data of all runs: the grid; its logs, None for one that a model generates; its machines, None for a log's own.
-
-    ``policies``: by name, the hash of the source of each user's own policy, else an empty text.  ``key``: distinguishes contexts
-    in a worker that gets several.
-    """
-
-    grid: Grid
-    logs: tuple[Log | None, ...]
-    machines: tuple[Machine | None, ...]
-    key: str
-    policies: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from qbatch.simulation import Options, prepare, run
 from qbatch.simulation.feedback import feedback_source
 from qbatch.simulation.prepare import choose_procs
 from qbatch.sweeps.code import policy_by_digest
-from qbatch.sweeps.plan import ALL, NONE, Case, Context
+from qbatch.sweeps.grid import ALL, NONE, Case, Context
 from qbatch.workloads import Log
 from qbatch.workloads.feedback import feedback_of
 from qbatch.workloads.generate import read_model

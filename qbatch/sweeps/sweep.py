@@ -14,7 +14,8 @@ from qbatch.distribution import __version__
 from qbatch.model.errors import InputError, OutputError
 from qbatch.sweeps.code import program_digest
 from qbatch.sweeps.executors import Place, each_outcome
-from qbatch.sweeps.plan import Case, SweepPlan, check, check_logs, log_facts
+from qbatch.sweeps.grid import Case
+from qbatch.sweeps.plan import SweepPlan, check, check_logs, log_facts
 from qbatch.sweeps.store import FILE, CachedRun, RunStore
 from qbatch.sweeps.table import (
     DOCUMENT,

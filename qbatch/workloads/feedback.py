@@ -18,12 +18,12 @@ from qbatch.workloads.log import Log
 PATIENCE = 20 * 60 * MICROSECONDS
 """A user that submits later than this after an end, in microseconds, did not wait for it."""
 
-NOBODY = -1
+NO_JOB = -1
 """The predecessor of a job without one."""
 
 
 class Feedback(NamedTuple):
-    """Of each row of a log: the row of its predecessor, ``NOBODY`` for none, and the think time in microseconds.
+    """Of each row of a log: the row of its predecessor, ``NO_JOB`` for none, and the think time in microseconds.
 
     ``is_told``: the log has the fields; else they are derived.
     """
@@ -45,12 +45,12 @@ def feedback_of(log: Log) -> Feedback:
     numbers, first = np.unique(number, return_index=True)
     places = np.minimum(np.searchsorted(numbers, before), len(numbers) - 1)
     is_there = (numbers[places] == before) & (before != number) & (before > 0)
-    found = np.where(is_there, first[places], NOBODY).astype(np.int64)
+    found = np.where(is_there, first[places], NO_JOB).astype(np.int64)
     think = np.where(is_there, _microseconds(np.maximum(np.asarray(log["think_time"]), 0)), 0)
     # In each step every row looks twice as far back: one that still sees another at the end is in a circle, or behind one.
     ahead = found.copy()
     for _ in range(len(ahead).bit_length()):
-        ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NOBODY)
+        ahead = np.where(ahead >= 0, ahead[np.maximum(ahead, 0)], NO_JOB)
     if (ahead >= 0).any():
         row = int(ahead[np.flatnonzero(ahead >= 0)[0]])
         raise InputError(f"{log.name}: job {number[row]} waits for itself, by field 17 of the jobs before it")
@@ -60,8 +60,8 @@ def feedback_of(log: Log) -> Feedback:
 def _derived(log: Log) -> Feedback:
     user = np.asarray(log["user"])
     submit, wait, run = (_microseconds(np.asarray(log[name])) for name in ("submit", "wait", "run"))
-    end = np.where((wait >= 0) & (run >= 0), submit + wait + run, NOBODY)
-    predecessor, think = np.full(len(log), NOBODY, np.int64), np.zeros(len(log), np.int64)
+    end = np.where((wait >= 0) & (run >= 0), submit + wait + run, NO_JOB)
+    predecessor, think = np.full(len(log), NO_JOB, np.int64), np.zeros(len(log), np.int64)
     running: dict[int, list[tuple[int, int, int]]] = {}
     latest: dict[int, tuple[int, int, int]] = {}
     order = np.lexsort((np.asarray(log["job"]), submit))

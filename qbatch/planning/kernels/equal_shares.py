@@ -17,11 +17,11 @@ from qbatch.model.machine import Machine
 from qbatch.planning.kernels import tables
 from qbatch.planning.kernels.jit import allocating_kernel, kernel
 from qbatch.planning.kernels.profile import FOREVER
-from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import NO_JOB, Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import RecordArray
 
 SHARER = record(
-    "row",  # ``NOBODY``: the slot is empty.
+    "row",  # ``NO_JOB``: the slot is empty.
     "host",  # the number of hosts: it waits for memory.
     "next",  # the next slot on the list of the host, -1: none.
     "requested",  # requested processors.
@@ -166,7 +166,7 @@ def come(row: int, requested: int, held: int, is_new: int, state: SharesState) -
 
     ``held``: bytes that it asks for.  ``is_new``: 1 if it may have a trial run in this pass, else 0.
     """
-    slot = slot_of(NOBODY, state)
+    slot = slot_of(NO_JOB, state)
     if slot < 0:
         slot = state.counts[0].used
         state.counts[0].used += 1
@@ -214,7 +214,7 @@ def depart(now: int, row: int, state: SharesState) -> None:
         if job.trial == SQUEEZING:
             at.is_forced = 1
     unlink(slot, state)
-    job.row, job.procs, job.had = NOBODY, 0, 0
+    job.row, job.procs, job.had = NO_JOB, 0, 0
 
 
 @kernel
@@ -403,10 +403,10 @@ def level_with(requested: int, state: SharesState) -> tuple[int, int]:
     """Return the level after adding a job where the ratio puts it, and up to which row a job gets one processor above it."""
     host = best_ratio(requested, 0, 0, state)
     if host < 0:
-        return 0, NOBODY
+        return 0, NO_JOB
     at = state.hosts[host]
     reached, spare = water_level(host, ALL, at.cpus - at.trial_procs, requested, state)
-    slot, last = at.first, NOBODY if spare == 0 else FOREVER
+    slot, last = at.first, NO_JOB if spare == 0 else FOREVER
     while slot >= 0 and spare > 0:
         job = state.jobs[slot]
         if job.trial == NO_TRIAL and job.requested > reached:

@@ -43,7 +43,7 @@ from qbatch.planning.kernels.profile import (
     segment_at,
     window_between,
 )
-from qbatch.planning.kernels.tables import NOBODY, Instant, JobColumns, ScheduleTable, StateTables, record
+from qbatch.planning.kernels.tables import NO_JOB, Instant, JobColumns, ScheduleTable, StateTables, record
 from qbatch.planning.kernels.types import Int64Array, RecordArray
 
 PLANNED = record("procs", "booked", "row", "start", "shape_place")
@@ -342,12 +342,12 @@ def next_start(queue: RecordArray, place: Int64Array, starts: Int64Array, counts
 
 @kernel
 def take_due(queue: RecordArray, place: Int64Array, starts: Int64Array, counts: RecordArray, now: int) -> int:
-    """Remove one row that is planned for ``now`` from the queue, least row first; ``NOBODY`` if none is left.
+    """Remove one row that is planned for ``now`` from the queue, least row first; ``NO_JOB`` if none is left.
 
     The processors stay booked: the job runs in its reservation.
     """
     if next_start(queue, place, starts, counts) != now:
-        return NOBODY
+        return NO_JOB
     row = int(starts[0, heap.ROW])
     heap.pop(starts, counts[0].starts)
     counts[0].starts -= 1
@@ -377,7 +377,7 @@ def hand_out(
             promised += 1
     while True:
         row = take_due(queue, place, starts, counts, now)
-        if row == NOBODY:
+        if row == NO_JOB:
             return promised, count, next_start(queue, place, starts, counts)
         due[count] = row
         count += 1
@@ -386,8 +386,8 @@ def hand_out(
 @kernel
 def leave_queue(queue: RecordArray, place: Int64Array, counts: RecordArray, row: int) -> None:
     """Remove a row from the queue; its booking stays."""
-    queue[place[row]].row = NOBODY
-    place[row] = NOBODY
+    queue[place[row]].row = NO_JOB
+    place[row] = NO_JOB
     counts[0].gone += 1
     if counts[0].gone > 16 and 4 * counts[0].gone > counts[0].queued:
         kept = 0
@@ -410,7 +410,7 @@ def new_plan(rows: int, procs: int, now: int) -> PlanTables:
     shapes = np.zeros(rows, SHAPE)
     return PlanTables(
         queue=np.zeros(rows, PLANNED),
-        place=np.full(rows, NOBODY, np.int64),
+        place=np.full(rows, NO_JOB, np.int64),
         shapes=shapes,
         table=uncompiled(rehashed)(shapes, 0),
         starts=np.zeros((2 * rows + 64, 2), np.int64),
@@ -452,7 +452,7 @@ def conservative(compression: int) -> Callable[..., int]:
         count = 0
         while True:
             row = take_due(queue, place, starts, counts, now)
-            if row == NOBODY:
+            if row == NO_JOB:
                 break
             promise[row] = min(promise[row], now)
             state.started[count] = row

@@ -38,7 +38,7 @@ WAITING, PLANNED, RUNNING, SUSPENDED, STRAY = range(5)
 """States: it waits; it waits and is in the plan of a group; it runs; it is suspended; it was suspended before this policy, and
 its hosts have no nodes for it to own yet."""
 
-NOBODY, CLOSED = -1, -2
+NO_JOB, CLOSED = -1, -2
 """Values in ``busy``: a node on which no job runs, and one that takes no job."""
 
 START, RESUME = 0, 1
@@ -71,9 +71,9 @@ def leave(jobs: RecordArray, count: int, slot: int, owners: Int64Array, busy: In
     if jobs[slot].state >= RUNNING:
         for node in range(len(busy)):
             if owners[kind, node] == row:
-                owners[kind, node] = NOBODY
+                owners[kind, node] = NO_JOB
                 if busy[node] == row:
-                    busy[node] = NOBODY
+                    busy[node] = NO_JOB
     for place in range(slot, count - 1):
         jobs[place] = jobs[place + 1]
 
@@ -88,7 +88,7 @@ def suspend_all(jobs: RecordArray, count: int, now: int, busy: Int64Array) -> No
             jobs[slot].state = SUSPENDED
     for node in range(len(busy)):
         if busy[node] != CLOSED:
-            busy[node] = NOBODY
+            busy[node] = NO_JOB
 
 
 @kernel
@@ -115,14 +115,14 @@ def _start(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: Int
     row, kind, procs = jobs[slot].row, jobs[slot].kind, jobs[slot].procs
     missing = procs
     for node in range(len(busy)):
-        if busy[node] == NOBODY and owners[kind, node] == NOBODY:
+        if busy[node] == NO_JOB and owners[kind, node] == NO_JOB:
             missing -= 1
             if missing == 0:
                 break
     if missing > 0:
         return False
     for node in range(len(busy)):
-        if busy[node] == NOBODY and owners[kind, node] == NOBODY:
+        if busy[node] == NO_JOB and owners[kind, node] == NO_JOB:
             busy[node] = owners[kind, node] = row
             procs -= 1
             if procs == 0:
@@ -137,7 +137,7 @@ def _resume(jobs: RecordArray, slot: int, now: int, owners: Int64Array, busy: In
     """Resume a suspended job on its own nodes, if no job runs there."""
     row, kind = jobs[slot].row, jobs[slot].kind
     for node in range(len(busy)):
-        if owners[kind, node] == row and busy[node] != NOBODY:
+        if owners[kind, node] == row and busy[node] != NO_JOB:
             return False
     for node in range(len(busy)):
         if owners[kind, node] == row:

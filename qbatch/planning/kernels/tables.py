@@ -15,7 +15,7 @@ import numpy as np
 
 from qbatch.planning.kernels.types import Int8Array, Int64Array, RecordArray
 
-NOBODY = -1
+NO_JOB = -1
 """No row."""
 
 REFUSED_START = -2

@@ -25,7 +25,7 @@ from qbatch.planning.kernels.tables import (
     HOST,
     MEMORY,
     NAMED,
-    NOBODY,
+    NO_JOB,
     OF_ROW,
     PROCS,
     REFUSED_START,
@@ -54,7 +54,7 @@ is not later."""
 @kernel
 def kind_of(row: int, first_left: int, submit: int, now: int) -> int:
     """Return how a job started in a pass that left ``first_left`` as the first row that waits."""
-    if first_left != NOBODY and first_left < row:
+    if first_left != NO_JOB and first_left < row:
         return BACKFILLED
     return IMMEDIATE if submit == now else IN_ORDER
 
@@ -198,7 +198,7 @@ def count_allowed(
         counts.fault = NO_NUMBER
     while allowed < count and counts.fault == 0:
         row = state.started[allowed]
-        is_waiting = 0 <= row < arrived and done.start[row] == NOBODY
+        is_waiting = 0 <= row < arrived and done.start[row] == NO_JOB
         for other in range(allowed):
             is_waiting = is_waiting and state.started[other] != row
         if not is_waiting:
@@ -481,8 +481,8 @@ def carried_out(jobs: JobColumns, log: LogTable, state: StateTables, done: Sched
 @kernel
 def close_queue(counts: Record, waiting: Int64Array, runs: RecordArray) -> int:
     """Close the gaps in the queue of the jobs that started in this pass; return how many started for the first time."""
-    if counts.last != NOBODY:
+    if counts.last != NO_JOB:
         counts.head = close_gaps(waiting, counts.head, runs["done"], counts.last)
     started = counts.starts
-    counts.starts, counts.last = 0, NOBODY
+    counts.starts, counts.last = 0, NO_JOB
     return int(started)

@@ -75,7 +75,7 @@ class PoolPlan:
     def rebuild(self, view: View) -> None:
         self._empty_profile(view)
         self.counts[:] = 0
-        self.place[:] = plan.NOBODY
+        self.place[:] = plan.NO_JOB
         self.table[:] = -1
         self._ensure_space(len(view.queue) + len(view.arrived))
         arrived = set(view.arrived)
@@ -119,7 +119,7 @@ class PoolPlan:
     def _grow(self, row: int) -> None:
         if row >= len(self.place):
             more = max(2 * len(self.place), row + 1) - len(self.place)
-            self.place = np.concatenate([self.place, np.full(more, plan.NOBODY, np.int64)])
+            self.place = np.concatenate([self.place, np.full(more, plan.NO_JOB, np.int64)])
             self.promises = np.concatenate([self.promises, np.full(more, FOREVER, np.int64)])
         if self.counts["queued"].item(0) == len(self.queue):
             self.queue = np.concatenate([self.queue, np.zeros_like(self.queue)])

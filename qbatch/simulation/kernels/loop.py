@@ -18,8 +18,8 @@ from qbatch.planning.kernels.tables import (
     END,
     ENDS,
     INTERRUPTIONS,
+    NO_JOB,
     NO_PARTS,
-    NOBODY,
     PARTS,
     PROCS,
     STARTS,
@@ -158,7 +158,7 @@ def run_rounds(  # noqa: PLR0915, it is one thought
                 longest = max(longest, tail - head)
             if IS_CHECKED:
                 count = count_allowed(count, arrived, free, HAS_HOSTS, jobs, state, done)
-            last = NOBODY
+            last = NO_JOB
             for place in range(count):
                 row = started[place]
                 last = max(last, row)
@@ -173,13 +173,13 @@ def run_rounds(  # noqa: PLR0915, it is one thought
         if not HAS_QUEUE:
             longest = max(longest, arrived - counts.begun - counts.refused)
             counts.begun += count
-            while first < arrived and start[first] != NOBODY:
+            while first < arrived and start[first] != NO_JOB:
                 first += 1
         if count > 0:
             if HAS_QUEUE:
-                first_left = waiting[head] if head < tail else NOBODY
+                first_left = waiting[head] if head < tail else NO_JOB
             else:
-                first_left = first if first < arrived else NOBODY
+                first_left = first if first < arrived else NO_JOB
             for place in range(count):
                 row = started[place]
                 kind[row] = kind_of(row, first_left, submit[row], now)
